@@ -5,7 +5,7 @@ pub use crate::spelling::did_you_mean;
 use crate::{Error, ErrorKind, Result};
 
 /// How many problems are listed; the rest are counted.
-const LISTED: usize = 30;
+pub const LISTED: usize = 30;
 
 /// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use super::dialect::Keyword;
 use super::document::{Document, SchemaPlaces, ValueId, ValueKind, ROOT};
 use super::keywords;
 use super::languages::StringLanguages;
-use super::problems::{SchemaFault, SchemaProblem};
+use super::problems::{self, SchemaFault, SchemaProblem};
 use super::registry::{ReferenceTarget, SchemaRegistry};
 use super::scope::{ScopeId, Scopes};
 use super::{cycles, lenient};
@@ -122,15 +122,15 @@ impl<'d> SchemaLoader<'d> {
         if self.has_references {
             for (node, message) in cycles::cut(&mut nodes)? {
                 let SubschemaSite { document, at, .. } = self.sites[node.index()];
-                registry.problems.add(SchemaProblem { document, at, fault: SchemaFault::new(message) });
+                registry.problems.push(SchemaProblem { document, at, fault: SchemaFault::new(message) });
             }
         }
-        let problems = std::mem::take(&mut registry.problems);
+        let found = std::mem::take(&mut registry.problems);
         let mut warnings = Vec::new();
         if self.options.lenient {
             lenient::widen(&mut nodes, &self.lossy);
-            warnings = problems.warnings(|document, at| registry.place(document, at));
-        } else if let Some(error) = problems.error(|document, at| registry.place(document, at)) {
+            warnings = problems::warnings(found, |document, at| registry.place(document, at));
+        } else if let Some(error) = problems::error(found, |document, at| registry.place(document, at)) {
             return Err(error);
         }
         let at = self.sites.iter().map(|site| (site.document, site.at)).collect();
@@ -145,7 +145,7 @@ impl<'d> SchemaLoader<'d> {
 
     /// Reports a problem at a value, which is left out.
     pub fn problem(&mut self, site: SubschemaSite, at: ValueId, fault: SchemaFault) {
-        self.registry.problems.add(SchemaProblem { document: site.document, at, fault });
+        self.registry.problems.push(SchemaProblem { document: site.document, at, fault });
     }
 
     fn enter(&mut self, scope: ScopeId, resource: u32) -> ScopeId {
@@ -297,6 +297,9 @@ impl<'d> SchemaLoader<'d> {
     fn round(followed: &[SubschemaSite], again: SubschemaSite) -> SchemaFault {
         let from = followed.iter().position(|site| site.key() == again.key()).unwrap_or(0);
         let trail = followed[from..].iter().chain([&again]).take(6).map(|site| (site.document, site.at));
-        SchemaFault::new("references that only refer to each other:").trail(trail.collect())
+        SchemaFault {
+            trail: trail.collect(),
+            ..SchemaFault::new("references that only refer to each other:")
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Collects the problems of a schema into one error, or into warnings if loading is lenient.
 
-use super::super::super::problems::Problems;
+use super::super::super::problems::{Problems, LISTED};
 use super::document::ValueId;
 use crate::{Error, ErrorKind};
 
@@ -36,68 +36,41 @@ impl SchemaFault {
         self
     }
 
-    /// The same, with places that the message ends with.
-    pub fn trail(mut self, trail: Vec<(u32, ValueId)>) -> SchemaFault {
-        self.trail = trail;
-        self
-    }
-
     fn text(&self, place: &impl Fn(u32, ValueId) -> String) -> String {
         let trail: Vec<String> = self.trail.iter().map(|&(document, at)| place(document, at)).collect();
         format!("{}{}{}", self.message, if trail.is_empty() { "" } else { " " }, trail.join(" -> "))
     }
 }
 
-/// All of them.
-#[derive(Debug, Default)]
-pub(super) struct SchemaProblems(Vec<SchemaProblem>);
+/// All, in the order of documents and of places in them, without repetitions.
+fn ordered(mut all: Vec<SchemaProblem>) -> Vec<SchemaProblem> {
+    all.sort_by_key(|p| (p.document, p.at));
+    all.dedup_by(|a, b| (a.document, a.at, &a.fault) == (b.document, b.at, &b.fault));
+    all
+}
 
-impl SchemaProblems {
-    /// Takes one.
-    pub fn add(&mut self, problem: SchemaProblem) {
-        self.0.push(problem);
+/// One error that lists them; `None` where nothing is wrong.
+pub(super) fn error(all: Vec<SchemaProblem>, place: impl Fn(u32, ValueId) -> String) -> Option<Error> {
+    let all = ordered(all);
+    if let [SchemaProblem { document, at, fault }] = &all[..] {
+        let error = Error::new(ErrorKind::Constraint, fault.text(&place));
+        return Some(error.at(place(*document, *at)).help(fault.help.clone()));
     }
+    let mut problems = Problems::default();
+    for SchemaProblem { document, at, fault } in all.iter().take(LISTED) {
+        problems.add_at(&place(*document, *at), fault.text(&place), &fault.help);
+    }
+    problems.add_unlisted(all.len().saturating_sub(LISTED));
+    problems.finish_pointers("the schema").err()
+}
 
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
+/// Each as a warning.
+pub(super) fn warnings(all: Vec<SchemaProblem>, place: impl Fn(u32, ValueId) -> String) -> Vec<String> {
+    let all = ordered(all);
+    let one = |p: &SchemaProblem| format!("{}: {}, dropped", place(p.document, p.at), p.fault.text(&place));
+    let mut warnings: Vec<String> = all.iter().take(WARNED).map(one).collect();
+    if all.len() > WARNED {
+        warnings.push(format!("and {} more problems, dropped too", all.len() - WARNED));
     }
-
-    /// All, in the order of documents and of places in them, without repetitions.
-    fn ordered(mut self) -> Vec<SchemaProblem> {
-        self.0.sort_by_key(|p| (p.document, p.at));
-        self.0.dedup_by(|a, b| (a.document, a.at, &a.fault) == (b.document, b.at, &b.fault));
-        self.0
-    }
-
-    /// One error that lists them; `None` where nothing is wrong.
-    pub fn error(self, place: impl Fn(u32, ValueId) -> String) -> Option<Error> {
-        let all = self.ordered();
-        if let [SchemaProblem { document, at, fault }] = &all[..] {
-            let error = Error::new(ErrorKind::Constraint, fault.text(&place));
-            return Some(error.at(place(*document, *at)).help(fault.help.clone()));
-        }
-        let mut problems = Problems::default();
-        for (listed, problem) in all.iter().enumerate() {
-            if problems.is_full() {
-                problems.add_unlisted(all.len() - listed);
-                break;
-            }
-            let fault = &problem.fault;
-            problems.add_at(&place(problem.document, problem.at), fault.text(&place), &fault.help);
-        }
-        problems.finish_pointers("the schema").err()
-    }
-
-    /// Each as a warning.
-    pub fn warnings(self, place: impl Fn(u32, ValueId) -> String) -> Vec<String> {
-        let all = self.ordered();
-        let one =
-            |p: &SchemaProblem| format!("{}: {}, dropped", place(p.document, p.at), p.fault.text(&place));
-        let mut warnings: Vec<String> = all.iter().take(WARNED).map(one).collect();
-        if all.len() > WARNED {
-            warnings.push(format!("and {} more problems, dropped too", all.len() - WARNED));
-        }
-        warnings
-    }
+    warnings
 }

@@ -10,7 +10,7 @@ use super::super::Draft;
 use super::dialect::{self, Dialect, KeywordGroup};
 use super::document::{shorten, Document, ValueId, ValueKind, ROOT};
 use super::parse::parse;
-use super::problems::{SchemaFault, SchemaProblem, SchemaProblems};
+use super::problems::{SchemaFault, SchemaProblem};
 use super::{meta_schemas, uri};
 use crate::Result;
 
@@ -65,7 +65,7 @@ pub(super) struct SchemaRegistry<'d> {
     sought: FxHashSet<(u32, ValueId)>,
     indexes: FxHashMap<(u32, ValueId), FxHashMap<Box<str>, ValueId>>,
     dialects: FxHashMap<String, Option<Dialect>>,
-    pub problems: SchemaProblems,
+    pub problems: Vec<SchemaProblem>,
 }
 
 impl<'d> SchemaRegistry<'d> {
@@ -89,7 +89,7 @@ impl<'d> SchemaRegistry<'d> {
             sought: FxHashSet::default(),
             indexes: FxHashMap::default(),
             dialects: FxHashMap::default(),
-            problems: SchemaProblems::default(),
+            problems: Vec::new(),
         };
         registry.add("", parse(text)?);
         Ok(registry)
@@ -141,7 +141,7 @@ impl<'d> SchemaRegistry<'d> {
         }
         let fault =
             SchemaFault::new(format!("the identifier {} is longer than {LONGEST_URI} bytes", shorten(id)));
-        self.problems.add(SchemaProblem { document, at, fault });
+        self.problems.push(SchemaProblem { document, at, fault });
         None
     }
 
@@ -228,7 +228,7 @@ impl<'d> SchemaRegistry<'d> {
             None => Err(SchemaFault::new(format!("`$schema` is {}, not a URI", content.show(value)))),
         };
         found.unwrap_or_else(|fault| {
-            self.problems.add(SchemaProblem { document, at: value, fault });
+            self.problems.push(SchemaProblem { document, at: value, fault });
             inherited
         })
     }
@@ -378,7 +378,7 @@ impl<'d> SchemaRegistry<'d> {
             at = self.step(document, at, &token).ok_or_else(|| {
                 let message =
                     format!("`{}` leads nowhere: there is no {:?}", shorten(reference), shorten(&token));
-                SchemaFault::new(format!("{message} in")).trail(vec![(document, at)])
+                SchemaFault { trail: vec![(document, at)], ..SchemaFault::new(format!("{message} in")) }
             })?;
             resource = self.resource_at(document, at, resource);
         }
