@@ -20,6 +20,8 @@ pub mod lark;
 pub mod lazy;
 pub mod rules;
 pub mod tags;
+#[cfg(test)]
+mod testing;
 
 pub use logitree_automata::{
     charset, dfa, expr, pattern, regex, CharSet, Dfa, Error, ErrorKind, Regex, Result,

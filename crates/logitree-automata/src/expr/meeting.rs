@@ -148,29 +148,8 @@ impl Exprs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Encoding;
+    use super::super::testing::{compiled, texts};
     use super::*;
-    use crate::pattern;
-
-    fn compiled(exprs: &mut Exprs, text: &str) -> ExprId {
-        let regex = pattern::parse(text, &pattern::PatternOptions::WHOLE).unwrap();
-        exprs.compile(&regex, Encoding::Utf8).unwrap()
-    }
-
-    /// All texts of up to five letters.
-    fn texts() -> Vec<Vec<u8>> {
-        let mut all = vec![Vec::new()];
-        let mut at = 0;
-        while at < all.len() {
-            if all[at].len() < 5 {
-                let longer: Vec<Vec<u8>> =
-                    b"abc".iter().map(|&byte| [&all[at][..], &[byte]].concat()).collect();
-                all.extend(longer);
-            }
-            at += 1;
-        }
-        all
-    }
 
     #[test]
     fn a_meeting_says_where_each_text_leads() {
@@ -189,7 +168,7 @@ mod tests {
             let meeting = exprs.meeting(lexeme, &dfa, Dfa::START).unwrap();
             let after = |text: &[u8]| text.iter().try_fold(Dfa::START, |at, &byte| dfa.next(at, byte));
             let (mut ends, mut lossless) = (Vec::new(), true);
-            for text in texts() {
+            for text in texts(b"abc", 5) {
                 if exprs.matches(lexeme, &text).unwrap() {
                     lossless &= after(&text).is_some();
                     ends.extend(after(&text).map(|end| (0, end)));
@@ -203,7 +182,7 @@ mod tests {
             assert_eq!(meeting.is_lossless(), lossless);
             for &end in meeting.ends() {
                 let there = exprs.met(&meeting, &[end]).unwrap();
-                for text in texts() {
+                for text in texts(b"abc", 5) {
                     let leads = exprs.matches(lexeme, &text).unwrap() && after(&text) == Some(end.1);
                     assert_eq!(exprs.matches(there, &text).unwrap(), leads, "{text:?}");
                 }

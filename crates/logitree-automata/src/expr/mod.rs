@@ -33,6 +33,8 @@ mod parting;
 mod saturate;
 mod show;
 mod spelled;
+#[cfg(test)]
+mod testing;
 mod widen;
 
 pub use bounded_loop::{BoundedLoop, CountedText};

@@ -144,29 +144,9 @@ impl Exprs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Encoding, NOTHING};
+    use super::super::testing::{compiled, texts};
+    use super::super::NOTHING;
     use super::*;
-    use crate::pattern;
-
-    fn compiled(exprs: &mut Exprs, text: &str) -> ExprId {
-        let regex = pattern::parse(text, &pattern::PatternOptions::WHOLE).unwrap();
-        exprs.compile(&regex, Encoding::Utf8).unwrap()
-    }
-
-    /// All texts of up to six of these bytes.
-    fn texts() -> Vec<Vec<u8>> {
-        let mut all = vec![Vec::new()];
-        let mut at = 0;
-        while at < all.len() {
-            if all[at].len() < 6 {
-                let longer: Vec<Vec<u8>> =
-                    b"abc-".iter().map(|&byte| [&all[at][..], &[byte]].concat()).collect();
-                all.extend(longer);
-            }
-            at += 1;
-        }
-        all
-    }
 
     fn set(bytes: &[u8]) -> ByteSet {
         bytes.iter().fold(ByteSet::NONE, |all, &byte| all.or(&ByteSet::one(byte)))
@@ -187,7 +167,7 @@ mod tests {
 
     #[test]
     fn what_all_strings_contain_and_what_some_do() {
-        let texts = texts();
+        let texts = texts(b"abc-", 6);
         let mut exprs = Exprs::new(1 << 16);
         for text in PATTERNS {
             let e = compiled(&mut exprs, text);
@@ -207,7 +187,7 @@ mod tests {
 
     #[test]
     fn an_intersection_that_lacks_a_byte_is_empty() {
-        let texts = texts();
+        let texts = texts(b"abc-", 6);
         let mut exprs = Exprs::new(1 << 16);
         let mut lacking = 0;
         for a in PATTERNS {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::super::earley::{Machine, MachineLimits, RulesSource, DEAD};
 use super::super::expr::{Encoding, Exprs};
 use super::super::gbnf;
 use super::super::json_schema::Schema;
 use super::super::rules::Rules;
+use super::super::testing::accepts;
 use super::terminals::{runs, runs_as_automaton};
 use super::{parse, Resources};
 use crate::{Error, ErrorKind, Result};
@@ -23,22 +23,6 @@ fn read_with(text: &str, grammars: &BTreeMap<String, Rules>) -> Result<Rules> {
 
 fn read(text: &str) -> Result<Rules> {
     read_with(text, &BTreeMap::new())
-}
-
-/// Whether the grammar accepts a text.
-fn accepts(rules: &Rules, text: &str) -> bool {
-    let mut exprs = Exprs::new(1 << 20);
-    let source = RulesSource::new(rules, &mut exprs, None).unwrap();
-    let start = source.start();
-    let mut machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default()).unwrap();
-    let mut config = machine.start();
-    for byte in text.bytes() {
-        config = machine.step(config, byte).unwrap();
-        if config == DEAD {
-            return false;
-        }
-    }
-    machine.is_accepting(config)
 }
 
 /// Checks texts that a grammar accepts and texts that it rejects.

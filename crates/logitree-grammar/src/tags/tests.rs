@@ -4,40 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{json, Value};
 
-use super::super::earley::{Machine, MachineLimits, RulesSource, DEAD};
-use super::super::expr::Exprs;
 use super::super::gbnf;
-use super::super::json_schema::{load, JsonRules, KeyOrder, SchemaOptions};
+use super::super::json_schema::{load, KeyOrder, SchemaOptions};
 use super::super::rules::{Rules, TokenName};
+use super::super::testing::accepts;
 use super::{from_json, rules, Content, Mark, Tag, Tags};
 use crate::Result;
-
-/// A text with whole tokens between `⟦` and `⟧`.
-fn accepts(rules: &Rules, text: &str) -> bool {
-    let mut exprs = Exprs::new(1 << 20);
-    let source = RulesSource::new(rules, &mut exprs, Some(Box::new(JsonRules::new()))).unwrap();
-    let (start, sets) = (source.start(), source.token_sets().to_vec());
-    let mut machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default()).unwrap();
-    let mut config = machine.start();
-    for part in text.split_inclusive(['⟦', '⟧']) {
-        if let Some(name) = part.strip_suffix('⟧') {
-            let name = name.parse().map_or(TokenName::Text(name.into()), TokenName::Id);
-            let holds = |set: u32, _: u32| {
-                let set = &sets[set as usize];
-                set.negated != set.tokens.contains(&name)
-            };
-            config = machine.step_token(config, 0, &holds).unwrap();
-        } else {
-            for byte in part.trim_end_matches('⟦').bytes() {
-                config = machine.step(config, byte).unwrap();
-            }
-        }
-        if config == DEAD {
-            return false;
-        }
-    }
-    machine.is_accepting(config)
-}
 
 fn check(rules: &Rules, accepted: &[&str], refused: &[&str]) {
     let show = || gbnf::show(rules);
