@@ -411,70 +411,46 @@ impl Lexemes {
         }
     }
 
-    /// Values of `facts` that are no array and no object.
+    /// Values of `facts` that are no array and no object. Some may be left out: then a string is written in its one canonical
+    /// way, and a number in one of the spellings of [`number::comparable`].
     pub(super) fn scalars(
         &mut self,
         forms: &NormalForms,
         facts: &Facts,
+        without: Option<&LeftOut>,
         exprs: &mut Exprs,
     ) -> Result<ExprId> {
         let mut all = Vec::new();
-        if facts.any_of(TypeSet::NULL) {
+        if facts.any_of(TypeSet::NULL) && !without.is_some_and(|without| without.null) {
             all.push(exprs.bytes(b"null")?);
         }
         for (bit, text) in [(1, &b"false"[..]), (2, b"true")] {
-            if facts.bools & bit != 0 {
+            if facts.bools & bit & !without.map_or(0, |without| without.bools) != 0 {
                 all.push(exprs.bytes(text)?);
             }
         }
         if facts.any_of(TypeSet::NUMBER) {
-            all.push(self.number(forms, facts.types, facts.number.as_ref(), exprs)?);
+            let mut number = self.number(forms, facts.types, facts.number.as_ref(), exprs)?;
+            if let Some(without) = without {
+                let mut parts = vec![number];
+                let plain = facts.number.as_deref().is_none_or(|number| *number == NumberFacts::default());
+                let both = facts.types.0 & TypeSet::NUMBER.0 == TypeSet::NUMBER.0;
+                if plain && both || facts.number.as_ref().is_some_and(|number| !number.choices.is_empty()) {
+                    parts.push(exprs.compile(&number::comparable()?, Encoding::Utf8)?);
+                }
+                number = all_but(parts, &without.numbers, exprs)?;
+            }
+            all.push(number);
         }
         if facts.any_of(TypeSet::STRING) {
-            all.push(self.string(forms, facts.string.as_ref(), exprs)?);
-        }
-        let mut live = Vec::with_capacity(all.len());
-        for part in all {
-            if exprs.is_alive(part)? {
-                live.push(part);
-            }
-        }
-        exprs.or(&live)
-    }
-}
-
-impl Lexemes {
-    /// Values of `facts` that are no array and no object, without those that are left out. A string is written in its one
-    /// canonical way, and a number in one of the spellings of [`number::comparable`].
-    pub(super) fn scalars_without(
-        &mut self,
-        forms: &NormalForms,
-        facts: &Facts,
-        without: &LeftOut,
-        exprs: &mut Exprs,
-    ) -> Result<ExprId> {
-        let mut all = Vec::new();
-        if facts.any_of(TypeSet::NULL) && !without.null {
-            all.push(exprs.bytes(b"null")?);
-        }
-        for (bit, text) in [(1, &b"false"[..]), (2, b"true")] {
-            if facts.bools & bit & !without.bools != 0 {
-                all.push(exprs.bytes(text)?);
-            }
-        }
-        if facts.any_of(TypeSet::NUMBER) {
-            let mut parts = vec![self.number(forms, facts.types, facts.number.as_ref(), exprs)?];
-            let plain = facts.number.as_deref().is_none_or(|number| *number == NumberFacts::default());
-            let both = facts.types.0 & TypeSet::NUMBER.0 == TypeSet::NUMBER.0;
-            if plain && both || facts.number.as_ref().is_some_and(|number| !number.choices.is_empty()) {
-                parts.push(exprs.compile(&number::comparable()?, Encoding::Utf8)?);
-            }
-            all.push(all_but(parts, &without.numbers, exprs)?);
-        }
-        if facts.any_of(TypeSet::STRING) {
-            let chars = self.chars(forms, facts.string.as_deref(), Spelling::Canonical, exprs)?;
-            let chars = all_but(vec![chars], &without.strings, exprs)?;
-            all.push(self.quoted(chars, exprs)?);
+            all.push(match without {
+                None => self.string(forms, facts.string.as_ref(), exprs)?,
+                Some(without) => {
+                    let chars = self.chars(forms, facts.string.as_deref(), Spelling::Canonical, exprs)?;
+                    let chars = all_but(vec![chars], &without.strings, exprs)?;
+                    self.quoted(chars, exprs)?
+                }
+            });
         }
         let mut live = Vec::with_capacity(all.len());
         for part in all {

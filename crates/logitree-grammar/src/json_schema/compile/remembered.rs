@@ -426,7 +426,7 @@ impl RuleTable {
         let left_out = self.left_out(&forbidden, exprs)?;
         let mut all = Vec::new();
         for facts in &*self.forms.normal(schema, exprs)? {
-            all.push(self.lexemes.scalars_without(&self.forms, facts, &left_out, exprs)?);
+            all.push(self.lexemes.scalars(&self.forms, facts, Some(&left_out), exprs)?);
         }
         let made = exprs.or(&all)?;
         if forbidden.is_empty() {

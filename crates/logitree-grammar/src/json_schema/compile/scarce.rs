@@ -7,7 +7,7 @@ use super::super::schema::TypeSet;
 use super::lexemes::Spelling;
 use super::remembered::Memory;
 use super::rule_table::RuleTable;
-use super::values::{JsonValue, ValueId};
+use super::values::{JsonValue, TextId, TextTable, ValueId};
 use crate::expr::{Encoding, ExprId, Exprs};
 use crate::{CharSet, Regex, Result};
 
@@ -30,6 +30,9 @@ pub(super) enum Count {
     /// That is not decided.
     Unknown,
 }
+
+/// Counts the values of `facts` that are of one kind.
+type CountKind = fn(&mut RuleTable, &Facts, usize, u32, &mut Exprs) -> Result<Count>;
 
 impl RuleTable {
     /// Whether `schema` certainly has a value that is not forbidden, whatever was written before it.
@@ -62,26 +65,11 @@ impl RuleTable {
         let enough = enough.min(MAX_LISTED);
         let mut found = Vec::new();
         let mut unknown = false;
+        let kinds: [CountKind; 3] =
+            [RuleTable::count_scalars, RuleTable::count_arrays, RuleTable::count_objects];
         for facts in &*self.forms.normal(schema, exprs)? {
-            match self.count_scalars(facts, enough, exprs)? {
-                Count::Many => return Ok(Count::Many),
-                Count::Few(values) => found.extend(values),
-                Count::Unknown => unknown = true,
-            }
-            if self.array_alive(facts, exprs)? {
-                if self.are_many_arrays(facts, enough, depth, exprs)? {
-                    return Ok(Count::Many);
-                }
-                match self.list_arrays(facts, depth, exprs)? {
-                    Some(values) => found.extend(values),
-                    None => unknown = true,
-                }
-            }
-            if self.object_alive(facts, exprs)? {
-                if self.are_many_objects(facts, enough, depth, exprs)? {
-                    return Ok(Count::Many);
-                }
-                match self.list_objects(facts, enough, depth, exprs)? {
+            for count in kinds {
+                match count(self, facts, enough, depth, exprs)? {
                     Count::Many => return Ok(Count::Many),
                     Count::Few(values) => found.extend(values),
                     Count::Unknown => unknown = true,
@@ -97,7 +85,7 @@ impl RuleTable {
         })
     }
 
-    fn count_scalars(&mut self, facts: &Facts, enough: usize, exprs: &mut Exprs) -> Result<Count> {
+    fn count_scalars(&mut self, facts: &Facts, enough: usize, _: u32, exprs: &mut Exprs) -> Result<Count> {
         let mut found = Vec::new();
         if facts.any_of(TypeSet::NULL) {
             found.push(self.memory.values.id(JsonValue::Null)?);
@@ -119,10 +107,11 @@ impl RuleTable {
         }
         if facts.any_of(TypeSet::STRING) {
             if let Some(only) = facts.string.as_ref().and_then(|string| string.only.as_ref()) {
-                return Ok(match self.list_named(only, enough, exprs)? {
-                    Count::Few(values) => Count::Few([found, values].concat()),
-                    other => other,
-                });
+                exprs.charge(4 * only.len() as u64)?;
+                for &id in only.iter().take(enough) {
+                    found.push(self.memory.values.text(self.forms.texts.text(id))?);
+                }
+                return Ok(if only.len() < enough { Count::Few(found) } else { Count::Many });
             }
             let texts =
                 self.lexemes.chars(&self.forms, facts.string.as_deref(), Spelling::Canonical, exprs)?;
@@ -134,39 +123,16 @@ impl RuleTable {
         Ok(Count::Few(found))
     }
 
-    /// As [`list_texts`] of these texts, by their beginnings alone.
-    fn list_named(&mut self, only: &[ScalarId], enough: usize, exprs: &mut Exprs) -> Result<Count> {
-        exprs.charge(4 * only.len() as u64)?;
-        if only.len() >= enough {
-            return Ok(Count::Many);
+    /// Arrays are many if the first item has many values, or if there may be endlessly many items; they are few if they are few
+    /// combinations of few items.
+    fn count_arrays(&mut self, facts: &Facts, enough: usize, depth: u32, exprs: &mut Exprs) -> Result<Count> {
+        if !self.array_alive(facts, exprs)? {
+            return Ok(Count::Few(Vec::new()));
         }
-        let mut texts: Vec<&str> = only.iter().map(|&id| &**self.forms.texts.text(id)).collect();
-        texts.sort_unstable();
-        let mut beginnings = 1;
-        let mut before = "";
-        for &text in &texts {
-            let shared = text.bytes().zip(before.bytes()).take_while(|(a, b)| a == b).count();
-            beginnings += text.len() - shared;
-            before = text;
-        }
-        if beginnings > MAX_VISITED {
+        let Some(array) = facts.array.clone() else { return Ok(Count::Many) };
+        if depth >= MAX_DEPTH {
             return Ok(Count::Unknown);
         }
-        let values = texts.into_iter().map(|text| self.memory.values.text(text));
-        Ok(Count::Few(values.collect::<Result<_>>()?))
-    }
-
-    /// Whether it is certain that there are enough arrays.
-    fn are_many_arrays(
-        &mut self,
-        facts: &Facts,
-        enough: usize,
-        depth: u32,
-        exprs: &mut Exprs,
-    ) -> Result<bool> {
-        let Some(array) = facts.array.clone().filter(|_| depth < MAX_DEPTH) else {
-            return Ok(facts.array.is_none());
-        };
         let id = self.array_id(Some(&array), exprs)?;
         if array.max.is_none() && array.contains.is_empty() && !array.unique {
             let mut endless = self.alive(array.rest, exprs)?;
@@ -174,75 +140,18 @@ impl RuleTable {
                 endless = endless && self.alive(item, exprs)?;
             }
             if endless {
-                return Ok(true);
+                return Ok(Count::Many);
             }
         }
         let start = self.array_start(id);
         for item in self.items(&start, exprs)? {
             if let Count::Many = self.count_values(item.schema, enough, depth + 1, exprs)? {
-                return Ok(true);
+                return Ok(Count::Many);
             }
         }
-        Ok(false)
-    }
-
-    /// Whether it is certain that there are enough objects.
-    fn are_many_objects(
-        &mut self,
-        facts: &Facts,
-        enough: usize,
-        depth: u32,
-        exprs: &mut Exprs,
-    ) -> Result<bool> {
-        let Some(object) = facts.object.clone().filter(|_| depth < MAX_DEPTH) else {
-            return Ok(facts.object.is_none());
-        };
-        let id = self.object_id(Some(&object), exprs)?;
-        let start = self.object_start(id);
-        let named = self.objects[id as usize].keys.len() as u32;
-        for key in self.named_next(&start) {
-            for way in self.moves(&start, key, exprs)? {
-                if let Count::Many = self.count_values(way.schema, enough, depth + 1, exprs)? {
-                    return Ok(true);
-                }
-            }
+        if !array.contains.is_empty() {
+            return Ok(Count::Unknown);
         }
-        if self.others_next(&start) {
-            for (place, other) in self.others(id, exprs)?.iter().enumerate() {
-                if self.moves(&start, named + place as u32, exprs)?.is_empty() {
-                    continue;
-                }
-                if let Count::Many = list_texts(other.chars, b"\"", enough, &mut self.memory, exprs)? {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
-}
-
-impl RuleTable {
-    /// The values of `schema`, if that are few and all are known.
-    fn list_values(
-        &mut self,
-        schema: SchemaId,
-        depth: u32,
-        exprs: &mut Exprs,
-    ) -> Result<Option<Vec<ValueId>>> {
-        exprs.spend(8)?;
-        if !self.alive(schema, exprs)? {
-            return Ok(Some(Vec::new()));
-        }
-        match self.count_values(schema, MAX_COMBINED, depth, exprs)? {
-            Count::Few(values) => Ok(Some(values)),
-            Count::Many | Count::Unknown => Ok(None),
-        }
-    }
-
-    /// The arrays of `facts`, if they are few combinations of few items.
-    fn list_arrays(&mut self, facts: &Facts, depth: u32, exprs: &mut Exprs) -> Result<Option<Vec<ValueId>>> {
-        let array = facts.array.clone().filter(|array| depth < MAX_DEPTH && array.contains.is_empty());
-        let Some(array) = array else { return Ok(None) };
         let mut found = Vec::new();
         let mut all: Vec<Vec<ValueId>> = vec![Vec::new()];
         for place in 0..=MAX_COMBINED as u64 {
@@ -252,9 +161,9 @@ impl RuleTable {
                 }
             }
             if all.is_empty() || array.max.is_some_and(|max| place >= max) {
-                return Ok(Some(found));
+                return Ok(Count::Few(found));
             }
-            let Some(items) = self.list_values(array.item(place), depth + 1, exprs)? else { return Ok(None) };
+            let Some(items) = self.list_values(array.item(place), depth + 1, exprs)? else { break };
             let mut more = Vec::new();
             for before in &all {
                 for item in items.iter().filter(|item| !array.unique || !before.contains(item)) {
@@ -262,19 +171,54 @@ impl RuleTable {
                     more.push(before.iter().chain([item]).copied().collect());
                 }
                 if found.len() + more.len() > MAX_COMBINED {
-                    return Ok(None);
+                    return Ok(Count::Unknown);
                 }
             }
             all = more;
         }
-        Ok(None)
+        Ok(Count::Unknown)
     }
 
-    /// The objects of `facts`, where they are combinations of few values of named keys.
-    fn list_objects(&mut self, facts: &Facts, enough: usize, depth: u32, exprs: &mut Exprs) -> Result<Count> {
-        let object = facts.object.clone().filter(|object| depth < MAX_DEPTH && object.exists.is_empty());
-        let Some(object) = object else { return Ok(Count::Unknown) };
+    /// Objects are many if a key that may come first has many values or is one of many; they are few if they are combinations
+    /// of few values of named keys.
+    fn count_objects(
+        &mut self,
+        facts: &Facts,
+        enough: usize,
+        depth: u32,
+        exprs: &mut Exprs,
+    ) -> Result<Count> {
+        if !self.object_alive(facts, exprs)? {
+            return Ok(Count::Few(Vec::new()));
+        }
+        let Some(object) = facts.object.clone() else { return Ok(Count::Many) };
+        if depth >= MAX_DEPTH {
+            return Ok(Count::Unknown);
+        }
         let id = self.object_id(Some(&object), exprs)?;
+        let start = self.object_start(id);
+        let keys: Vec<(ScalarId, bool)> =
+            self.objects[id as usize].keys.iter().map(|key| (key.id, key.required)).collect();
+        for key in self.named_next(&start) {
+            for way in self.moves(&start, key, exprs)? {
+                if let Count::Many = self.count_values(way.schema, enough, depth + 1, exprs)? {
+                    return Ok(Count::Many);
+                }
+            }
+        }
+        if self.others_next(&start) {
+            for (place, other) in (keys.len() as u32..).zip(self.others(id, exprs)?.iter()) {
+                if self.moves(&start, place, exprs)?.is_empty() {
+                    continue;
+                }
+                if let Count::Many = list_texts(other.chars, b"\"", enough, &mut self.memory, exprs)? {
+                    return Ok(Count::Many);
+                }
+            }
+        }
+        if !object.exists.is_empty() {
+            return Ok(Count::Unknown);
+        }
         if !self.objects[id as usize].closed {
             for other in self.others(id, exprs)?.iter() {
                 if self.alive(other.schema, exprs)? {
@@ -282,8 +226,6 @@ impl RuleTable {
                 }
             }
         }
-        let keys: Vec<(ScalarId, bool)> =
-            self.objects[id as usize].keys.iter().map(|key| (key.id, key.required)).collect();
         let dependent = self.objects[id as usize].dependent.clone();
         // Whether each combination is an object.
         let free = dependent.is_empty() && object.max.is_none() && object.min <= object.required.len() as u64;
@@ -322,6 +264,23 @@ impl RuleTable {
         }
         Ok(Count::Few(found))
     }
+
+    /// The values of `schema`, if that are few and all are known.
+    fn list_values(
+        &mut self,
+        schema: SchemaId,
+        depth: u32,
+        exprs: &mut Exprs,
+    ) -> Result<Option<Vec<ValueId>>> {
+        exprs.spend(8)?;
+        if !self.alive(schema, exprs)? {
+            return Ok(Some(Vec::new()));
+        }
+        match self.count_values(schema, MAX_COMBINED, depth, exprs)? {
+            Count::Few(values) => Ok(Some(values)),
+            Count::Many | Count::Unknown => Ok(None),
+        }
+    }
 }
 
 /// Decimals without exponent, and without zeros at the end of a fraction.
@@ -351,51 +310,42 @@ fn list_texts(
     if !exprs.is_alive(e)? {
         return Ok(Count::Few(Vec::new()));
     }
-    if let Some(undone) = more_than_few(e, enough, exprs)? {
-        return Ok(undone);
-    }
-    let mut open = std::collections::VecDeque::from([(e, Vec::new())]);
-    let mut found = Vec::new();
-    while let Some((e, text)) = open.pop_front() {
-        if exprs.is_complete(e) {
-            found.push(memory.values.scalar(&[quote, &text, quote].concat())?);
-        }
-        for byte in exprs.first_bytes(e)?.iter() {
-            open.push_back((exprs.derive(e, byte)?, [&text[..], &[byte]].concat()));
-        }
-    }
-    Ok(Count::Few(found))
-}
-
-/// Whether there are `enough` texts of `e`, which has some, or it takes long to tell: `None` if they are few. Beginnings of the
-/// same length are counted by what is left after them: one state is often left after thousands.
-fn more_than_few(e: ExprId, enough: usize, exprs: &mut Exprs) -> Result<Option<Count>> {
-    // Each text that is open is the beginning of one at least, and of none that another is the beginning of.
-    let mut open = vec![(e, 1)];
-    let (mut found, mut visited) = (0, 0);
+    let mut texts = TextTable::default();
+    // Beginnings of the same length, by what is left after them: one state is often left after thousands. Each is the beginning
+    // of one text at least, and of none that another is the beginning of.
+    let mut open = FxHashMap::from_iter([(e, vec![TextTable::EMPTY])]);
+    let (mut found, mut more, mut visited) = (Vec::new(), 1, 0);
     while !open.is_empty() {
-        let more: usize = open.iter().map(|&(_, texts)| texts).sum();
-        if found + more >= enough {
-            return Ok(Some(Count::Many));
+        if found.len() + more >= enough {
+            return Ok(Count::Many);
         }
         if visited > MAX_VISITED {
-            return Ok(Some(Count::Unknown));
+            return Ok(Count::Unknown);
         }
         visited += more;
-        let mut longer: FxHashMap<ExprId, usize> = FxHashMap::default();
-        for (e, texts) in open {
-            found += if exprs.is_complete(e) { texts } else { 0 };
+        more = 0;
+        let mut longer: FxHashMap<ExprId, Vec<TextId>> = FxHashMap::default();
+        for (e, begun) in open {
+            if exprs.is_complete(e) {
+                found.extend_from_slice(&begun);
+            }
             for (class, next) in exprs.transitions(e)? {
+                more += begun.len() * class.len();
                 // It may come again and again.
-                if next == e {
-                    return Ok(Some(Count::Many));
+                if next == e || found.len() + more >= enough {
+                    return Ok(Count::Many);
                 }
-                *longer.entry(next).or_default() += texts * class.len();
+                let longer = longer.entry(next).or_default();
+                for (byte, &text) in class.iter().flat_map(|byte| begun.iter().map(move |text| (byte, text)))
+                {
+                    longer.push(texts.with(text, byte)?);
+                }
             }
         }
-        open = longer.into_iter().collect();
+        open = longer;
     }
-    Ok(None)
+    let value = |text| memory.values.scalar(&[quote, &texts.bytes(text), quote].concat());
+    found.into_iter().map(value).collect::<Result<_>>().map(Count::Few)
 }
 
 #[cfg(test)]

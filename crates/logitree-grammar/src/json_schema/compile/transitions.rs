@@ -168,7 +168,7 @@ impl RuleTable {
         }
         let mut all = Vec::new();
         for facts in &*self.forms.normal(schema, exprs)? {
-            all.push(self.lexemes.scalars(&self.forms, facts, exprs)?);
+            all.push(self.lexemes.scalars(&self.forms, facts, None, exprs)?);
         }
         let made = exprs.or(&all)?;
         self.scalars.insert(schema, made);
