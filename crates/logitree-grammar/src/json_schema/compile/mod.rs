@@ -22,25 +22,24 @@ mod object;
 mod other_keys;
 mod remembered;
 mod rule_table;
-mod scarce;
 mod transitions;
 mod unique;
+mod value_count;
 mod values;
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
 use super::normalize::{ScalarId, SchemaId};
 use super::schema::Schema;
 use crate::earley::{SameAfter, StateEdges, StateId, StateSource, ValueSource};
 use crate::expr::{Exprs, Tag};
-use crate::{Chunks, Error, ErrorKind, IdTable, Result};
+use crate::{Error, ErrorKind, Result};
 use array::ArrayState;
 use object::ObjectState;
 use remembered::{FrameId, SlotId};
-use rule_table::RuleTable;
+use rule_table::{Interner, RuleTable};
 use values::TextId;
 
 /// The first of JSON's states.
@@ -94,39 +93,22 @@ enum JsonState {
     Reading(StateId, TextId),
 }
 
-/// The states of all schemas, by number.
-struct JsonStates {
-    /// For each the schema it is of.
-    all: Chunks<(u32, JsonState)>,
-    /// Their indices in `all`.
-    ids: IdTable,
-}
+/// The states of all schemas, each with the number of its schema.
+#[derive(Default)]
+struct JsonStates(Interner<(u32, JsonState)>);
 
 impl JsonStates {
     fn id(&mut self, table: u32, state: JsonState) -> Result<StateId> {
-        let entry = (table, state);
-        let hash = FxBuildHasher.hash_one(&entry);
-        if let Some(known) = self.ids.find(hash, |at| self.all[at as usize] == entry) {
-            return Ok(StateId(FIRST.0 + known));
+        let id = self.0.id((table, state));
+        if id as usize >= MAX_STATES {
+            let message = format!("more than {MAX_STATES} states of JSON values");
+            return Err(Error::new(ErrorKind::Limit, message));
         }
-        let next = self.all.len();
-        if next >= MAX_STATES {
-            return Err(Error::new(
-                ErrorKind::Limit,
-                format!("more than {MAX_STATES} states of JSON values"),
-            ));
-        }
-        self.all.push(entry);
-        self.ids.insert(hash, next as u32);
-        Ok(StateId(FIRST.0 + next as u32))
-    }
-
-    fn byte_size(&self) -> usize {
-        self.all.len() * 3 * std::mem::size_of::<(u32, JsonState)>()
+        Ok(StateId(FIRST.0 + id))
     }
 
     fn get(&self, id: StateId) -> (u32, &JsonState) {
-        let (table, state) = &self.all[(id.0 - FIRST.0) as usize];
+        let (table, state) = self.0.get(id.0 - FIRST.0);
         (*table, state)
     }
 }
@@ -147,12 +129,8 @@ impl Default for JsonRules {
 impl JsonRules {
     /// No schema yet.
     pub fn new() -> JsonRules {
-        let end = (0, JsonState::End);
-        let mut ids = IdTable::default();
-        ids.insert(FxBuildHasher.hash_one(&end), 0);
-        let mut all = Chunks::default();
-        all.push(end);
-        let states = JsonStates { all, ids };
+        let mut states = JsonStates::default();
+        states.0.id((0, JsonState::End));
         JsonRules { tables: Vec::new(), roots: FxHashMap::default(), states }
     }
 
@@ -234,19 +212,14 @@ impl StateSource for JsonRules {
     fn is_same_lexeme(&self, state: StateId) -> bool {
         let (table, state) = self.states.get(state);
         let Some(table) = self.tables.get(table as usize) else { return true };
-        match *state {
-            JsonState::Reading(of, _) => match *self.states.get(of).1 {
-                JsonState::Remembered(slot, _) => table.is_value_of_unknown(slot),
-                _ => false,
-            },
-            JsonState::Remembered(slot, _) => table.is_same_array(slot),
-            JsonState::RememberedPart(frame) => table.is_same_object(frame),
-            _ => true,
+        match state {
+            JsonState::Reading(of, _) => table.is_same_lexeme(self.states.get(*of).1, true),
+            state => table.is_same_lexeme(state, false),
         }
     }
 
     fn byte_size(&self) -> usize {
-        self.states.byte_size() + self.tables.iter().map(RuleTable::byte_size).sum::<usize>()
+        self.states.0.byte_size() + self.tables.iter().map(RuleTable::byte_size).sum::<usize>()
     }
 
     fn describe(&self, state: StateId) -> String {

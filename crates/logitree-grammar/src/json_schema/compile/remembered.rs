@@ -14,23 +14,22 @@
 
 mod same_after;
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 
 use super::super::normalize::SchemaId;
 use super::array::{ArrayState, NextItem};
 use super::lexemes::{spellings, LeftOut};
 use super::object::ObjectState;
-use super::rule_table::RuleTable;
+use super::rule_table::{Interner, RuleTable};
 use super::transitions::{Composite, CLOSE};
 use super::unique::UniqueItems;
 use super::values::{JsonValue, TextId, TextTable, ValueId, ValueSets, ValueTable};
 use super::{JsonState, JsonStates};
 use crate::earley::{Edge, LexemeTarget, StateEdges, StateId};
 use crate::expr::{ExprId, Exprs, Tag, NOTHING};
-use crate::{id, Error, ErrorKind, IdTable, Result};
+use crate::{id, Error, ErrorKind, Result};
 
 id!(
     /// A [`Slot`].
@@ -76,43 +75,14 @@ pub(super) struct Frame {
     parts: u32,
 }
 
-/// Entries by number.
-struct Numbered<T> {
-    all: Vec<T>,
-    ids: IdTable,
-}
-
-impl<T: Copy + Eq + std::hash::Hash> Numbered<T> {
-    fn id(&mut self, entry: T) -> u32 {
-        let hash = FxBuildHasher.hash_one(entry);
-        if let Some(known) = self.ids.find(hash, |id| self.all[id as usize] == entry) {
-            return known;
-        }
-        let id = self.all.len() as u32;
-        self.all.push(entry);
-        self.ids.insert(hash, id);
-        id
-    }
-
-    fn byte_size(&self) -> usize {
-        self.all.len() * 3 * std::mem::size_of::<T>()
-    }
-}
-
-impl<T> Default for Numbered<T> {
-    fn default() -> Self {
-        Numbered { all: Vec::new(), ids: IdTable::default() }
-    }
-}
-
 /// What is remembered of the values that are written.
 #[derive(Default)]
 pub(super) struct Memory {
     pub values: ValueTable,
     texts: TextTable,
     pub sets: ValueSets,
-    slots: Numbered<Slot>,
-    frames: Numbered<Frame>,
+    slots: Interner<Slot>,
+    frames: Interner<Frame>,
     forbidden: FxHashMap<SlotId, Arc<[ValueId]>>,
     /// Whether frames can be completed to a value that is not forbidden.
     live: FxHashMap<FrameId, bool>,
@@ -146,25 +116,33 @@ impl Memory {
         self.texts.with(text, byte)
     }
 
-    fn slot(&mut self, slot: Slot) -> SlotId {
+    fn slot_id(&mut self, slot: Slot) -> SlotId {
         SlotId(self.slots.id(slot))
     }
 
-    fn frame(&mut self, frame: Frame) -> FrameId {
+    fn slot(&self, id: SlotId) -> Slot {
+        *self.slots.get(id.0)
+    }
+
+    fn frame_id(&mut self, frame: Frame) -> FrameId {
         FrameId(self.frames.id(frame))
+    }
+
+    fn frame(&self, id: FrameId) -> Frame {
+        *self.frames.get(id.0)
     }
 }
 
 impl RuleTable {
     /// The state before an item that is remembered.
     pub(super) fn remembered_item(&mut self, item: &NextItem) -> JsonState {
-        let slot = self.memory.slot(Slot::Item(item.next));
+        let slot = self.memory.slot_id(Slot::Item(item.next));
         JsonState::Remembered(slot, item.schema)
     }
 
     /// Whether some value of the item's schema differs from the items before it, and leaves a way to complete the array.
     pub(super) fn remembered_alive(&mut self, item: &NextItem, exprs: &mut Exprs) -> Result<bool> {
-        let slot = self.memory.slot(Slot::Item(item.next));
+        let slot = self.memory.slot_id(Slot::Item(item.next));
         Ok(self.array_can_complete(item.next, exprs)? && self.differs(item.schema, slot, exprs)?)
     }
 
@@ -173,14 +151,15 @@ impl RuleTable {
         if let Some(known) = self.memory.forbidden.get(&slot) {
             return Ok(Arc::clone(known));
         }
-        let mut found = match self.memory.slots.all[slot.index()] {
+        let mut found = match self.memory.slot(slot) {
             Slot::Item(next) => return Ok(self.repeated(next, exprs)?.into()),
             Slot::Part { of, key, next } => {
                 let mut found = match next {
                     Position::Array(next) if self.is_kept_apart(of) => self.repeated(next, exprs)?,
                     _ => Vec::new(),
                 };
-                for value in self.rivals_at(of, key, exprs)? {
+                let rivals = self.rivals(of, exprs)?;
+                for value in self.parts_at(of, key, &rivals) {
                     if !found.contains(&value) {
                         let after = self.with_part(of, key, next, Some(value))?;
                         if !self.frame_live(after, exprs)? {
@@ -220,7 +199,7 @@ impl RuleTable {
 
     /// Whether the next item of a frame, an array, must differ from its other items.
     fn is_kept_apart(&self, frame: FrameId) -> bool {
-        match self.memory.frames.all[frame.index()].position {
+        match self.memory.frame(frame).position {
             Position::Array(s) => {
                 self.arrays[s.array as usize].unique.as_ref().is_some_and(|unique| unique.concerns(s.index))
             }
@@ -230,7 +209,7 @@ impl RuleTable {
 
     /// The forbidden values that begin as `frame` does.
     fn rivals(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
-        let Frame { slot, parts, .. } = self.memory.frames.all[frame.index()];
+        let Frame { slot, parts, .. } = self.memory.frame(frame);
         if parts == UNKNOWN {
             return Ok(Vec::new());
         }
@@ -241,7 +220,7 @@ impl RuleTable {
 
     /// Those of `values` that begin as `frame` does.
     fn beginning_as(&self, frame: FrameId, values: &[ValueId]) -> Vec<ValueId> {
-        let Frame { position, parts, .. } = self.memory.frames.all[frame.index()];
+        let Frame { position, parts, .. } = self.memory.frame(frame);
         let parts = self.sets.get(parts);
         let is_rival = |&&value: &&ValueId| match (self.memory.values.get(value), position) {
             (JsonValue::Array(items), Position::Array(_)) => {
@@ -256,18 +235,12 @@ impl RuleTable {
         values.iter().filter(is_rival).copied().collect()
     }
 
-    /// What the rivals of `frame` have at its next place, or at `key`.
-    fn rivals_at(&mut self, frame: FrameId, key: Option<ValueId>, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
-        let rivals = self.rivals(frame, exprs)?;
-        Ok(self.parts_at(frame, key, &rivals))
-    }
-
     /// What `values`, which begin as `frame` does, have at its next place, or at `key`.
     fn parts_at(&self, frame: FrameId, key: Option<ValueId>, values: &[ValueId]) -> Vec<ValueId> {
         if values.is_empty() {
             return Vec::new();
         }
-        let place = self.sets.get(self.memory.frames.all[frame.index()].parts).len();
+        let place = self.sets.get(self.memory.frame(frame).parts).len();
         let part = |&rival: &ValueId| match (self.memory.values.get(rival), key) {
             (JsonValue::Array(items), None) => items.get(place).copied(),
             (JsonValue::Object(members), Some(key)) => {
@@ -290,9 +263,9 @@ impl RuleTable {
         value: Option<ValueId>,
     ) -> Result<FrameId> {
         let apart = self.is_kept_apart(frame);
-        let Frame { slot, parts, .. } = self.memory.frames.all[frame.index()];
+        let Frame { slot, parts, .. } = self.memory.frame(frame);
         let (Some(value), true) = (value, parts != UNKNOWN) else {
-            return Ok(self.memory.frame(Frame { slot, position: next, parts: UNKNOWN }));
+            return Ok(self.memory.frame_id(Frame { slot, position: next, parts: UNKNOWN }));
         };
         let position = match next {
             Position::Array(next) if apart => Position::Array(self.with_item(next, value)?),
@@ -307,7 +280,7 @@ impl RuleTable {
             }
         }
         let parts = self.sets.id(&list);
-        Ok(self.memory.frame(Frame { slot, position, parts }))
+        Ok(self.memory.frame_id(Frame { slot, position, parts }))
     }
 
     /// The array with an item that must not come again.
@@ -329,7 +302,7 @@ impl RuleTable {
 
     /// The value of a frame that ends; `None` if not all of it is known.
     fn frame_value(&mut self, frame: FrameId) -> Result<Option<ValueId>> {
-        let Frame { position, parts, .. } = self.memory.frames.all[frame.index()];
+        let Frame { position, parts, .. } = self.memory.frame(frame);
         if parts == UNKNOWN {
             return Ok(None);
         }
@@ -345,7 +318,7 @@ impl RuleTable {
 
     /// Whether a frame may end here and is then not forbidden.
     fn frame_may_end(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<bool> {
-        let Frame { slot, position, .. } = self.memory.frames.all[frame.index()];
+        let Frame { slot, position, .. } = self.memory.frame(frame);
         let may_end = match position {
             Position::Array(s) => self.array_may_end(&s),
             Position::Object(s) => self.object_may_end(&s),
@@ -379,7 +352,7 @@ impl RuleTable {
     }
 
     fn frame_completes(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<bool> {
-        let position = self.memory.frames.all[frame.index()].position;
+        let position = self.memory.frame(frame).position;
         let rivals = self.rivals(frame, exprs)?;
         match position {
             Position::Array(s) if rivals.is_empty() => return self.array_can_complete(s, exprs),
@@ -437,9 +410,9 @@ impl RuleTable {
 
     /// The arrays and objects of `schema` that may be written in `slot`, before their first part.
     fn frames_in(&mut self, schema: SchemaId, slot: SlotId, exprs: &mut Exprs) -> Result<Vec<FrameId>> {
-        let free = match self.memory.slots.all[slot.index()] {
+        let free = match self.memory.slot(slot) {
             Slot::Item(_) => false,
-            Slot::Part { of, .. } => self.memory.frames.all[of.index()].parts == UNKNOWN,
+            Slot::Part { of, .. } => self.memory.frame(of).parts == UNKNOWN,
         };
         let parts = if free { UNKNOWN } else { 0 };
         let mut found = Vec::new();
@@ -448,7 +421,7 @@ impl RuleTable {
                 Composite::Array(s) => Position::Array(s),
                 Composite::Object(s) => Position::Object(s),
             };
-            let frame = self.memory.frame(Frame { slot, position, parts });
+            let frame = self.memory.frame_id(Frame { slot, position, parts });
             if self.frame_live(frame, exprs)? {
                 found.push(frame);
             }
@@ -505,11 +478,20 @@ impl RuleTable {
                 _ => {}
             }
         }
-        if strings.is_empty() {
-            spellings(&numbers, exprs)
-        } else {
-            self.lexemes.texts(&strings, exprs)
+        match &strings[..] {
+            [] => spellings(&numbers, exprs),
+            strings => self.lexemes.texts(strings, exprs),
         }
+    }
+
+    /// The edge of a lexeme that is read in `state`; none if it is empty.
+    fn read_edge(&self, expr: ExprId, state: JsonState, states: &mut JsonStates) -> Result<Option<Edge>> {
+        if expr == NOTHING {
+            return Ok(None);
+        }
+        let of = states.id(self.number, state)?;
+        let text = states.id(self.number, JsonState::Reading(of, TextTable::EMPTY))?;
+        Ok(Some(Edge::Lexeme { expr, to: LexemeTarget::Read(text) }))
     }
 
     /// The edges of a value that is remembered.
@@ -522,13 +504,9 @@ impl RuleTable {
     ) -> Result<StateEdges> {
         let mut edges = Vec::new();
         let expr = self.scalars_in(schema, slot, exprs)?;
-        if expr != NOTHING {
-            let of = states.id(self.number, JsonState::Remembered(slot, schema))?;
-            let text = states.id(self.number, JsonState::Reading(of, TextTable::EMPTY))?;
-            edges.push(Edge::Lexeme { expr, to: LexemeTarget::Read(text) });
-        }
+        edges.extend(self.read_edge(expr, JsonState::Remembered(slot, schema), states)?);
         for frame in self.frames_in(schema, slot, exprs)? {
-            edges.push(match self.memory.frames.all[frame.index()].position {
+            edges.push(match self.memory.frame(frame).position {
                 Position::Object(_) => {
                     let to = states.id(self.number, JsonState::RememberedPart(frame))?;
                     Edge::Lexeme { expr: exprs.bytes(b"{")?, to: LexemeTarget::State(to) }
@@ -565,7 +543,7 @@ impl RuleTable {
         exprs: &mut Exprs,
     ) -> Result<StateEdges> {
         let mut edges = Vec::new();
-        match self.memory.frames.all[frame.index()].position {
+        match self.memory.frame(frame).position {
             Position::Array(_) => {
                 let expr = self.frame_separator(frame, self.lexemes.comma, exprs)?;
                 edges.push(Edge::Lexeme { expr, to: LexemeTarget::ByTag });
@@ -576,11 +554,7 @@ impl RuleTable {
                 if named != NOTHING {
                     edges.push(Edge::Lexeme { expr: named, to: LexemeTarget::ByTag });
                 }
-                if others != NOTHING {
-                    let of = states.id(self.number, JsonState::RememberedPart(frame))?;
-                    let text = states.id(self.number, JsonState::Reading(of, TextTable::EMPTY))?;
-                    edges.push(Edge::Lexeme { expr: others, to: LexemeTarget::Read(text) });
-                }
+                edges.extend(self.read_edge(others, JsonState::RememberedPart(frame), states)?);
             }
         }
         Ok(StateEdges { accepting: false, edges })
@@ -594,7 +568,7 @@ impl RuleTable {
         states: &mut JsonStates,
         exprs: &mut Exprs,
     ) -> Result<StateId> {
-        let Frame { slot, position, .. } = self.memory.frames.all[frame.index()];
+        let Frame { slot, position, .. } = self.memory.frame(frame);
         if tag == CLOSE {
             let value = self.frame_value(frame)?;
             return self.filled(slot, value, states);
@@ -603,13 +577,8 @@ impl RuleTable {
             let key = self.key_of(s.object, tag);
             return self.value_in(frame, key, None, states, exprs);
         }
-        let mut all = Vec::new();
-        for item in self.differing_items(frame, exprs)? {
-            let part = Slot::Part { of: frame, key: None, next: Position::Array(item.next) };
-            let slot = self.memory.slot(part);
-            all.push(states.id(self.number, JsonState::Remembered(slot, item.schema))?);
-        }
-        self.either(all, states)
+        let parts = self.differing_items(frame, exprs)?;
+        self.any_of(parts, states)
     }
 
     /// The value of a key, then the rest of the object. `text` is the key where it is not named.
@@ -621,16 +590,20 @@ impl RuleTable {
         states: &mut JsonStates,
         exprs: &mut Exprs,
     ) -> Result<StateId> {
-        let mut all = Vec::new();
-        for (schema, slot) in self.differing_moves(frame, key, text, exprs)? {
-            all.push(states.id(self.number, JsonState::Remembered(slot, schema))?);
-        }
+        let parts = self.differing_moves(frame, key, text, exprs)?;
+        self.any_of(parts, states)
+    }
+
+    /// Any of these parts.
+    fn any_of(&mut self, parts: Vec<(SchemaId, SlotId)>, states: &mut JsonStates) -> Result<StateId> {
+        let state = |(schema, slot)| states.id(self.number, JsonState::Remembered(slot, schema));
+        let all = parts.into_iter().map(state).collect::<Result<_>>()?;
         self.either(all, states)
     }
 
     /// The state after `value` was written in `slot`; `None` is a value that is not known.
     fn filled(&mut self, slot: SlotId, value: Option<ValueId>, states: &mut JsonStates) -> Result<StateId> {
-        match self.memory.slots.all[slot.index()] {
+        match self.memory.slot(slot) {
             Slot::Item(next) => {
                 let next = value.map_or(Ok(next), |value| self.with_item(next, value))?;
                 states.id(self.number, JsonState::Array(next))
@@ -659,7 +632,7 @@ impl RuleTable {
                 self.filled(slot, value, states)
             }
             JsonState::RememberedPart(frame) => {
-                let Frame { slot, position, .. } = self.memory.frames.all[frame.index()];
+                let Frame { slot, position, .. } = self.memory.frame(frame);
                 let Position::Object(s) = position else { return Ok(super::END) };
                 let key = self.key_of(s.object, tag);
                 let (frame, id) = match text {
@@ -671,7 +644,7 @@ impl RuleTable {
                     }
                     None => {
                         let any = self.memory.values.text("")?;
-                        (self.memory.frame(Frame { slot, position, parts: UNKNOWN }), any)
+                        (self.memory.frame_id(Frame { slot, position, parts: UNKNOWN }), any)
                     }
                 };
                 self.value_in(frame, key, Some(id), states, exprs)
@@ -688,16 +661,16 @@ impl RuleTable {
     }
 
     /// The choices for the next item after which the array can be completed to a value that is not forbidden.
-    fn differing_items(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<NextItem>> {
-        let Position::Array(s) = self.memory.frames.all[frame.index()].position else {
+    fn differing_items(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<(SchemaId, SlotId)>> {
+        let Position::Array(s) = self.memory.frame(frame).position else {
             return Ok(Vec::new());
         };
         let mut found = Vec::new();
         for item in self.items(&s, exprs)? {
             let part = Slot::Part { of: frame, key: None, next: Position::Array(item.next) };
-            let slot = self.memory.slot(part);
+            let slot = self.memory.slot_id(part);
             if self.differs(item.schema, slot, exprs)? {
-                found.push(item);
+                found.push((item.schema, slot));
             }
         }
         Ok(found)
@@ -712,7 +685,7 @@ impl RuleTable {
         text: Option<ValueId>,
         exprs: &mut Exprs,
     ) -> Result<Vec<(SchemaId, SlotId)>> {
-        let Position::Object(s) = self.memory.frames.all[frame.index()].position else {
+        let Position::Object(s) = self.memory.frame(frame).position else {
             return Ok(Vec::new());
         };
         let named = self.objects[s.object as usize].keys.get(key as usize).map(|key| key.id);
@@ -727,7 +700,7 @@ impl RuleTable {
         let mut found = Vec::new();
         for way in self.moves(&s, key, exprs)? {
             let part = Slot::Part { of: frame, key: Some(text), next: Position::Object(way.next) };
-            let slot = self.memory.slot(part);
+            let slot = self.memory.slot_id(part);
             if self.differs(way.schema, slot, exprs)? {
                 found.push((way.schema, slot));
             }
@@ -772,7 +745,7 @@ impl RuleTable {
 
     /// The keys of an object that were written and that its schema does not name, sorted.
     fn written_keys(&self, frame: FrameId) -> Vec<u32> {
-        let Frame { position, parts, .. } = self.memory.frames.all[frame.index()];
+        let Frame { position, parts, .. } = self.memory.frame(frame);
         let Position::Object(s) = position else { return Vec::new() };
         if parts == UNKNOWN || !self.others_next(&s) {
             return Vec::new();
@@ -788,7 +761,7 @@ impl RuleTable {
     /// The keys that are not named, were not written, and leave a way to complete the object to a value that is not
     /// forbidden, each with its colon and tag.
     fn differing_keys(&mut self, frame: FrameId, rivals: &[ValueId], exprs: &mut Exprs) -> Result<ExprId> {
-        let Position::Object(s) = self.memory.frames.all[frame.index()].position else { return Ok(NOTHING) };
+        let Position::Object(s) = self.memory.frame(frame).position else { return Ok(NOTHING) };
         if !self.others_next(&s) {
             return Ok(NOTHING);
         }
@@ -833,7 +806,7 @@ impl RuleTable {
 
     /// What a slot is, for messages.
     pub(super) fn describe_slot(&self, slot: SlotId) -> String {
-        match self.memory.slots.all[slot.index()] {
+        match self.memory.slot(slot) {
             Slot::Item(_) => "an item that did not come yet".into(),
             Slot::Part { key: None, .. } => "an item".into(),
             Slot::Part { key: Some(key), .. } => match self.memory.values.get(key) {
@@ -845,7 +818,7 @@ impl RuleTable {
 
     /// What may come in an array or object, for messages.
     pub(super) fn describe_frame(&self, frame: FrameId) -> String {
-        match self.memory.frames.all[frame.index()].position {
+        match self.memory.frame(frame).position {
             Position::Array(s) => self.describe(&JsonState::Array(s)),
             Position::Object(s) => self.describe(&JsonState::Object(s)),
         }

@@ -1,6 +1,6 @@
 //! The tables of one schema: its normal forms, lexemes, objects and arrays, each built once.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash};
 use std::sync::Arc;
 
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -15,7 +15,7 @@ use super::object::ObjectRule;
 use super::remembered::Memory;
 use super::transitions::{Composite, KeyTags};
 use crate::expr::{ExprId, Exprs};
-use crate::{IdTable, Result};
+use crate::{Chunks, IdTable, Result};
 
 /// The frames of one schema.
 pub(super) struct RuleTable {
@@ -97,6 +97,40 @@ impl RuleTable {
         self.arrays.push(array);
         self.array_ids.insert(facts, id);
         Ok(id)
+    }
+}
+
+/// Entries by number.
+pub(super) struct Interner<T> {
+    all: Chunks<T>,
+    ids: IdTable,
+}
+
+impl<T: Eq + Hash> Interner<T> {
+    /// The number of `entry`, in order of first occurrence.
+    pub(super) fn id(&mut self, entry: T) -> u32 {
+        let hash = FxBuildHasher.hash_one(&entry);
+        if let Some(known) = self.ids.find(hash, |id| self.all[id as usize] == entry) {
+            return known;
+        }
+        let id = self.all.len() as u32;
+        self.all.push(entry);
+        self.ids.insert(hash, id);
+        id
+    }
+
+    pub(super) fn get(&self, id: u32) -> &T {
+        &self.all[id as usize]
+    }
+
+    pub(super) fn byte_size(&self) -> usize {
+        self.all.len() * 3 * std::mem::size_of::<T>()
+    }
+}
+
+impl<T> Default for Interner<T> {
+    fn default() -> Self {
+        Interner { all: Chunks::default(), ids: IdTable::default() }
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::normalize::{ArrayFacts, Facts, Scalar, ScalarId, SchemaId};
 use super::super::schema::TypeSet;
 use super::array::{ArrayState, NextItem};
 use super::rule_table::RuleTable;
-use super::scarce::Count;
+use super::value_count::Count;
 use super::values::{JsonValue, ValueId};
 use crate::expr::{ExprId, Exprs};
 use crate::{Error, ErrorKind, Result};

@@ -31,13 +31,13 @@ impl RuleTable {
                 let mut keys: Vec<ValueId> = watched.iter().flat_map(keys).collect();
                 keys.sort_unstable();
                 keys.dedup();
-                (self.memory.frames.all[frame.index()].slot, keys)
+                (self.memory.frame(frame).slot, keys)
             }
             _ => return Ok(SameAfter::Unknown),
         };
         loop {
             exprs.charge(4)?;
-            let position = match self.memory.slots.all[slot.index()] {
+            let position = match self.memory.slot(slot) {
                 Slot::Item(next) => Some(next),
                 Slot::Part { of, next: Position::Array(next), .. } if self.is_kept_apart(of) => Some(next),
                 Slot::Part { .. } => None,
@@ -53,9 +53,9 @@ impl RuleTable {
                     self.find_roomy(item.schema, exprs)?;
                 }
             }
-            match self.memory.slots.all[slot.index()] {
+            match self.memory.slot(slot) {
                 Slot::Item(_) => return self.rests_of(state, &apart, text, exprs),
-                Slot::Part { of, .. } => slot = self.memory.frames.all[of.index()].slot,
+                Slot::Part { of, .. } => slot = self.memory.frame(of).slot,
             }
         }
     }
@@ -102,7 +102,7 @@ impl RuleTable {
 
     /// The remembered values that begin as `frame` does and must not come again where it is, or that are parts of such values.
     fn watched(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
-        let Frame { slot, parts, .. } = self.memory.frames.all[frame.index()];
+        let Frame { slot, parts, .. } = self.memory.frame(frame);
         if parts == UNKNOWN {
             return Ok(Vec::new());
         }
@@ -113,7 +113,7 @@ impl RuleTable {
 
     /// The values of which one must not come again in `slot`, or only together with others.
     fn watched_in(&mut self, slot: SlotId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
-        match self.memory.slots.all[slot.index()] {
+        match self.memory.slot(slot) {
             Slot::Item(next) => self.repeated(next, exprs),
             Slot::Part { of, key, next } => {
                 let watched = self.watched(of, exprs)?;
@@ -128,34 +128,35 @@ impl RuleTable {
         }
     }
 
+    /// Whether the lexeme of `state`, or the one of it that `is_read` now, is the same whatever texts were read before that
+    /// [`RuleTable::same_after`] calls the same: where not all parts are known, nothing is forbidden.
+    pub(in crate::json_schema::compile) fn is_same_lexeme(&self, state: &JsonState, is_read: bool) -> bool {
+        let is_unknown = |frame: FrameId| self.memory.frame(frame).parts == UNKNOWN;
+        match *state {
+            JsonState::Remembered(slot, _) => match self.memory.slot(slot) {
+                Slot::Item(_) => false,
+                // The text of a value after its key; the bracket of an array.
+                Slot::Part { of, key, .. } => {
+                    is_unknown(of) && if is_read { key.is_some() } else { !self.is_kept_apart(of) }
+                }
+            },
+            JsonState::RememberedPart(_) if is_read => false,
+            // The bracket of an object that was just begun, and the keys after it that are named.
+            JsonState::RememberedPart(frame) => match self.memory.frame(frame) {
+                Frame { slot, position: Position::Object(s), .. } if s.first && self.is_item_apart(slot) => {
+                    self.memory.roomy.get(&s.object) == Some(&true)
+                }
+                _ => is_unknown(frame),
+            },
+            _ => !is_read,
+        }
+    }
+
     /// Whether `slot` is an item that must differ from others.
     fn is_item_apart(&self, slot: SlotId) -> bool {
-        match self.memory.slots.all[slot.index()] {
+        match self.memory.slot(slot) {
             Slot::Item(_) => true,
             Slot::Part { of, .. } => self.is_kept_apart(of),
-        }
-    }
-
-    /// Whether an array that is written in `slot` may begin in the same way whatever was written before it, where that is not
-    /// known.
-    pub(in crate::json_schema::compile) fn is_same_array(&self, slot: SlotId) -> bool {
-        match self.memory.slots.all[slot.index()] {
-            Slot::Item(_) => false,
-            Slot::Part { of, .. } => {
-                !self.is_kept_apart(of) && self.memory.frames.all[of.index()].parts == UNKNOWN
-            }
-        }
-    }
-
-    /// Whether the bracket of `frame`, an object that was just begun, and the keys after it that are named are the same
-    /// whatever was written before, where that is not known; if it was not just begun, what follows its last part.
-    pub(in crate::json_schema::compile) fn is_same_object(&self, frame: FrameId) -> bool {
-        let Frame { slot, position, parts } = self.memory.frames.all[frame.index()];
-        match position {
-            Position::Object(s) if s.first && self.is_item_apart(slot) => {
-                self.memory.roomy.get(&s.object) == Some(&true)
-            }
-            _ => parts == UNKNOWN,
         }
     }
 
@@ -206,13 +207,5 @@ impl RuleTable {
             }
         }
         Ok(false)
-    }
-
-    /// Whether `slot` is the value of a key in an object of which not all parts are known.
-    pub(in crate::json_schema::compile) fn is_value_of_unknown(&self, slot: SlotId) -> bool {
-        match self.memory.slots.all[slot.index()] {
-            Slot::Part { of, key: Some(_), .. } => self.memory.frames.all[of.index()].parts == UNKNOWN,
-            _ => false,
-        }
     }
 }
