@@ -25,7 +25,7 @@ use super::object::ObjectState;
 use super::rule_table::{Interner, RuleTable};
 use super::transitions::{Composite, CLOSE};
 use super::unique::UniqueItems;
-use super::values::{JsonValue, TextId, TextTable, ValueId, ValueSets, ValueTable};
+use super::values::{member, JsonValue, TextId, TextTable, ValueId, ValueSets, ValueTable};
 use super::{JsonState, JsonStates};
 use crate::earley::{Edge, LexemeTarget, StateEdges, StateId};
 use crate::expr::{ExprId, Exprs, Tag, NOTHING};
@@ -44,8 +44,6 @@ id!(
 const MAX_REMEMBERED: usize = 1_024;
 /// Maximum depth of searches for a value that differs from others.
 const MAX_DEPTH: u32 = 200;
-/// The list of parts of which not all are known.
-const UNKNOWN: u32 = u32::MAX;
 /// Forbidden values are excluded in groups of so many, so that one more value changes one small group.
 const GROUPS: [usize; 2] = [256, 16];
 
@@ -71,8 +69,8 @@ pub(super) struct Frame {
     /// What it will fill.
     slot: SlotId,
     position: Position,
-    /// An interned list: items, or keys and values sorted by key; [`UNKNOWN`].
-    parts: u32,
+    /// The array or object of the parts; `None` if not all are known.
+    parts: Option<ValueId>,
 }
 
 /// What is remembered of the values that are written.
@@ -95,7 +93,7 @@ pub(super) struct Memory {
     /// The scalars of a schema where nothing is forbidden.
     free_scalars: FxHashMap<SchemaId, ExprId>,
     /// The keys of an object where nothing is forbidden, by its state and the keys that were written.
-    free_keys: FxHashMap<(ObjectState, u32), [ExprId; 2]>,
+    free_keys: FxHashMap<(ObjectState, ValueId), [ExprId; 2]>,
     depth: u32,
     bytes: usize,
 }
@@ -210,44 +208,21 @@ impl RuleTable {
     /// The forbidden values that begin as `frame` does.
     fn rivals(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
         let Frame { slot, parts, .. } = self.memory.frame(frame);
-        if parts == UNKNOWN {
-            return Ok(Vec::new());
-        }
+        let Some(parts) = parts else { return Ok(Vec::new()) };
         let forbidden = self.forbidden(slot, exprs)?;
         exprs.charge(forbidden.len() as u64)?;
-        Ok(self.beginning_as(frame, &forbidden))
-    }
-
-    /// Those of `values` that begin as `frame` does.
-    fn beginning_as(&self, frame: FrameId, values: &[ValueId]) -> Vec<ValueId> {
-        let Frame { position, parts, .. } = self.memory.frame(frame);
-        let parts = self.sets.get(parts);
-        let is_rival = |&&value: &&ValueId| match (self.memory.values.get(value), position) {
-            (JsonValue::Array(items), Position::Array(_)) => {
-                items.len() >= parts.len() && items.iter().zip(parts).all(|(item, &part)| item.0 == part)
-            }
-            (JsonValue::Object(members), Position::Object(_)) => parts.chunks_exact(2).all(|part| {
-                let at = members.binary_search_by_key(&part[0], |(key, _)| key.0);
-                at.is_ok_and(|at| members[at].1 .0 == part[1])
-            }),
-            _ => false,
-        };
-        values.iter().filter(is_rival).copied().collect()
+        Ok(self.memory.values.beginning_as(parts, &forbidden))
     }
 
     /// What `values`, which begin as `frame` does, have at its next place, or at `key`.
     fn parts_at(&self, frame: FrameId, key: Option<ValueId>, values: &[ValueId]) -> Vec<ValueId> {
-        if values.is_empty() {
-            return Vec::new();
-        }
-        let place = self.sets.get(self.memory.frame(frame).parts).len();
-        let part = |&rival: &ValueId| match (self.memory.values.get(rival), key) {
-            (JsonValue::Array(items), None) => items.get(place).copied(),
-            (JsonValue::Object(members), Some(key)) => {
-                members.binary_search_by_key(&key, |member| member.0).ok().map(|at| members[at].1)
-            }
-            _ => None,
-        };
+        let Some(parts) = self.memory.frame(frame).parts else { return Vec::new() };
+        let part =
+            |&value: &ValueId| match (self.memory.values.get(value), self.memory.values.get(parts), key) {
+                (JsonValue::Array(items), JsonValue::Array(parts), None) => items.get(parts.len()).copied(),
+                (JsonValue::Object(members), _, Some(key)) => member(members, key),
+                _ => None,
+            };
         let mut found: Vec<ValueId> = values.iter().filter_map(part).collect();
         found.sort_unstable();
         found.dedup();
@@ -262,24 +237,17 @@ impl RuleTable {
         next: Position,
         value: Option<ValueId>,
     ) -> Result<FrameId> {
-        let apart = self.is_kept_apart(frame);
         let Frame { slot, parts, .. } = self.memory.frame(frame);
-        let (Some(value), true) = (value, parts != UNKNOWN) else {
-            return Ok(self.memory.frame_id(Frame { slot, position: next, parts: UNKNOWN }));
+        let (Some(value), Some(parts)) = (value, parts) else {
+            return Ok(self.memory.frame_id(Frame { slot, position: next, parts: None }));
         };
         let position = match next {
-            Position::Array(next) if apart => Position::Array(self.with_item(next, value)?),
+            Position::Array(next) if self.is_kept_apart(frame) => {
+                Position::Array(self.with_item(next, value)?)
+            }
             other => other,
         };
-        let mut list = self.sets.get(parts).to_vec();
-        match key {
-            None => list.push(value.0),
-            Some(key) => {
-                let at = list.chunks_exact(2).take_while(|part| part[0] < key.0).count();
-                list.splice(2 * at..2 * at, [key.0, value.0]);
-            }
-        }
-        let parts = self.sets.id(&list);
+        let parts = Some(self.memory.values.with_part(parts, key, value)?);
         Ok(self.memory.frame_id(Frame { slot, position, parts }))
     }
 
@@ -300,25 +268,9 @@ impl RuleTable {
         Err(Error::new(ErrorKind::Limit, message).help("set maxItems, or leave uniqueItems out"))
     }
 
-    /// The value of a frame that ends; `None` if not all of it is known.
-    fn frame_value(&mut self, frame: FrameId) -> Result<Option<ValueId>> {
-        let Frame { position, parts, .. } = self.memory.frame(frame);
-        if parts == UNKNOWN {
-            return Ok(None);
-        }
-        let parts = self.sets.get(parts);
-        let value = match position {
-            Position::Array(_) => JsonValue::Array(parts.iter().map(|&part| ValueId(part)).collect()),
-            Position::Object(_) => JsonValue::Object(
-                parts.chunks_exact(2).map(|part| (ValueId(part[0]), ValueId(part[1]))).collect(),
-            ),
-        };
-        self.memory.values.id(value).map(Some)
-    }
-
     /// Whether a frame may end here and is then not forbidden.
     fn frame_may_end(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<bool> {
-        let Frame { slot, position, .. } = self.memory.frame(frame);
+        let Frame { slot, position, parts } = self.memory.frame(frame);
         let may_end = match position {
             Position::Array(s) => self.array_may_end(&s),
             Position::Object(s) => self.object_may_end(&s),
@@ -326,7 +278,7 @@ impl RuleTable {
         if !may_end {
             return Ok(false);
         }
-        let Some(value) = self.frame_value(frame)? else { return Ok(true) };
+        let Some(value) = parts else { return Ok(true) };
         Ok(self.forbidden(slot, exprs)?.binary_search(&value).is_err())
     }
 
@@ -410,17 +362,17 @@ impl RuleTable {
 
     /// The arrays and objects of `schema` that may be written in `slot`, before their first part.
     fn frames_in(&mut self, schema: SchemaId, slot: SlotId, exprs: &mut Exprs) -> Result<Vec<FrameId>> {
-        let free = match self.memory.slot(slot) {
-            Slot::Item(_) => false,
-            Slot::Part { of, .. } => self.memory.frame(of).parts == UNKNOWN,
+        let is_known = match self.memory.slot(slot) {
+            Slot::Item(_) => true,
+            Slot::Part { of, .. } => self.memory.frame(of).parts.is_some(),
         };
-        let parts = if free { UNKNOWN } else { 0 };
         let mut found = Vec::new();
         for &composite in &*self.composites(schema, exprs)? {
-            let position = match composite {
-                Composite::Array(s) => Position::Array(s),
-                Composite::Object(s) => Position::Object(s),
+            let (position, empty) = match composite {
+                Composite::Array(s) => (Position::Array(s), JsonValue::Array([].into())),
+                Composite::Object(s) => (Position::Object(s), JsonValue::Object([].into())),
             };
+            let parts = is_known.then(|| self.memory.values.id(empty)).transpose()?;
             let frame = self.memory.frame_id(Frame { slot, position, parts });
             if self.frame_live(frame, exprs)? {
                 found.push(frame);
@@ -568,10 +520,9 @@ impl RuleTable {
         states: &mut JsonStates,
         exprs: &mut Exprs,
     ) -> Result<StateId> {
-        let Frame { slot, position, .. } = self.memory.frame(frame);
+        let Frame { slot, position, parts } = self.memory.frame(frame);
         if tag == CLOSE {
-            let value = self.frame_value(frame)?;
-            return self.filled(slot, value, states);
+            return self.filled(slot, parts, states);
         }
         if let Position::Object(s) = position {
             let key = self.key_of(s.object, tag);
@@ -644,7 +595,7 @@ impl RuleTable {
                     }
                     None => {
                         let any = self.memory.values.text("")?;
-                        (self.memory.frame_id(Frame { slot, position, parts: UNKNOWN }), any)
+                        (self.memory.frame_id(Frame { slot, position, parts: None }), any)
                     }
                 };
                 self.value_in(frame, key, Some(id), states, exprs)
@@ -712,7 +663,7 @@ impl RuleTable {
     fn frame_keys(&mut self, frame: FrameId, s: &ObjectState, exprs: &mut Exprs) -> Result<[ExprId; 2]> {
         let rivals = self.rivals(frame, exprs)?;
         let written = self.written_keys(frame);
-        let known = (*s, self.sets.id(&written));
+        let known = (*s, self.memory.values.id(JsonValue::Array(written.into()))?);
         if let Some(&known) = self.memory.free_keys.get(&known).filter(|_| rivals.is_empty()) {
             return Ok(known);
         }
@@ -744,18 +695,20 @@ impl RuleTable {
     }
 
     /// The keys of an object that were written and that its schema does not name, sorted.
-    fn written_keys(&self, frame: FrameId) -> Vec<u32> {
-        let Frame { position, parts, .. } = self.memory.frame(frame);
-        let Position::Object(s) = position else { return Vec::new() };
-        if parts == UNKNOWN || !self.others_next(&s) {
+    fn written_keys(&self, frame: FrameId) -> Vec<ValueId> {
+        let Frame { position: Position::Object(s), parts: Some(parts), .. } = self.memory.frame(frame) else {
+            return Vec::new();
+        };
+        let JsonValue::Object(members) = self.memory.values.get(parts) else { return Vec::new() };
+        if !self.others_next(&s) {
             return Vec::new();
         }
         let named = &self.objects[s.object as usize].keys;
-        let is_other = |key: &u32| match self.memory.values.get(ValueId(*key)) {
+        let is_other = |key: &ValueId| match self.memory.values.get(*key) {
             JsonValue::Text(text) => !named.iter().any(|named| self.forms.texts.text(named.id) == text),
             _ => true,
         };
-        self.sets.get(parts).chunks_exact(2).map(|part| part[0]).filter(is_other).collect()
+        members.iter().map(|member| member.0).filter(is_other).collect()
     }
 
     /// The keys that are not named, were not written, and leave a way to complete the object to a value that is not
@@ -765,7 +718,7 @@ impl RuleTable {
         if !self.others_next(&s) {
             return Ok(NOTHING);
         }
-        let written: Vec<ValueId> = self.written_keys(frame).into_iter().map(ValueId).collect();
+        let written = self.written_keys(frame);
         let mut theirs = Vec::new();
         for &rival in rivals {
             if let JsonValue::Object(members) = self.memory.values.get(rival) {

@@ -100,9 +100,50 @@ impl ValueTable {
         self.id(value)
     }
 
+    /// An array or object with one more item or member.
+    ///
+    /// # Errors
+    /// As [`ValueTable::id`].
+    pub(super) fn with_part(
+        &mut self,
+        parts: ValueId,
+        key: Option<ValueId>,
+        value: ValueId,
+    ) -> Result<ValueId> {
+        let made = match (self.get(parts), key) {
+            (JsonValue::Array(items), None) => {
+                JsonValue::Array(items.iter().copied().chain([value]).collect())
+            }
+            (JsonValue::Object(members), Some(key)) => {
+                let at = members.partition_point(|member| member.0 < key);
+                let (before, after) = members.split_at(at);
+                JsonValue::Object([before, &[(key, value)], after].concat().into())
+            }
+            (other, _) => other.clone(),
+        };
+        self.id(made)
+    }
+
+    /// Those of `values` that begin as `parts` does: an array in its items, an object in its members.
+    pub(super) fn beginning_as(&self, parts: ValueId, values: &[ValueId]) -> Vec<ValueId> {
+        let begins = |&&value: &&ValueId| match (self.get(value), self.get(parts)) {
+            (JsonValue::Array(items), JsonValue::Array(parts)) => items.starts_with(parts),
+            (JsonValue::Object(members), JsonValue::Object(parts)) => {
+                parts.iter().all(|&(key, part)| member(members, key) == Some(part))
+            }
+            _ => false,
+        };
+        values.iter().filter(begins).copied().collect()
+    }
+
     pub(super) fn byte_size(&self) -> usize {
         self.bytes
     }
+}
+
+/// The value of a key among members, which are sorted.
+pub(super) fn member(members: &[(ValueId, ValueId)], key: ValueId) -> Option<ValueId> {
+    members.binary_search_by_key(&key, |member| member.0).ok().map(|at| members[at].1)
 }
 
 /// A lexeme only lets texts of values through.

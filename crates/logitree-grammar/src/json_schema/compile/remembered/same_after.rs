@@ -7,7 +7,7 @@ use super::super::rule_table::RuleTable;
 use super::super::transitions::Composite;
 use super::super::values::{JsonValue, TextId, ValueId};
 use super::super::JsonState;
-use super::{Frame, FrameId, Position, Slot, SlotId, UNKNOWN};
+use super::{Frame, FrameId, Position, Slot, SlotId};
 use crate::earley::SameAfter;
 use crate::expr::Exprs;
 use crate::Result;
@@ -103,12 +103,10 @@ impl RuleTable {
     /// The remembered values that begin as `frame` does and must not come again where it is, or that are parts of such values.
     fn watched(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
         let Frame { slot, parts, .. } = self.memory.frame(frame);
-        if parts == UNKNOWN {
-            return Ok(Vec::new());
-        }
+        let Some(parts) = parts else { return Ok(Vec::new()) };
         let values = self.watched_in(slot, exprs)?;
         exprs.charge(values.len() as u64)?;
-        Ok(self.beginning_as(frame, &values))
+        Ok(self.memory.values.beginning_as(parts, &values))
     }
 
     /// The values of which one must not come again in `slot`, or only together with others.
@@ -131,7 +129,7 @@ impl RuleTable {
     /// Whether the lexeme of `state`, or the one of it that `is_read` now, is the same whatever texts were read before that
     /// [`RuleTable::same_after`] calls the same: where not all parts are known, nothing is forbidden.
     pub(in crate::json_schema::compile) fn is_same_lexeme(&self, state: &JsonState, is_read: bool) -> bool {
-        let is_unknown = |frame: FrameId| self.memory.frame(frame).parts == UNKNOWN;
+        let is_unknown = |frame: FrameId| self.memory.frame(frame).parts.is_none();
         match *state {
             JsonState::Remembered(slot, _) => match self.memory.slot(slot) {
                 Slot::Item(_) => false,
