@@ -1,5 +1,4 @@
-//! The bytes by which two expressions may part: what excludes a few texts and the same without the exclusion part only
-//! where such a text continues.
+//! Finds the bytes on which an expression and its variant without exclusions can differ: those that continue an excluded text.
 
 use std::sync::Arc;
 

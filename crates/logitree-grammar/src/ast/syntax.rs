@@ -204,10 +204,10 @@ fn schema(read: json::Schema) -> Result<Arc<json::Schema>> {
     if schema.options.lenient {
         let mut exprs = Exprs::new(MAX_EXPRS);
         exprs.set_fuel(MAX_FUEL);
-        let mut frames = json::JsonRules::new();
-        frames.root(&schema, &mut exprs)?;
-        let dropped: Vec<String> = frames.warnings().map(str::to_string).collect();
-        drop(frames);
+        let mut values = json::JsonRules::new();
+        values.root(&schema, &mut exprs)?;
+        let dropped: Vec<String> = values.warnings().map(str::to_string).collect();
+        drop(values);
         Arc::make_mut(&mut schema).warnings.extend(dropped);
     }
     Ok(schema)

@@ -7,10 +7,9 @@
 //!   (`close.rs`).
 //! - Expressions (lazy automata) read the text between two sets: a configuration is the lexemes being read,
 //!   each with the sets it may lead to (`run.rs`).
-//! - Configurations are interned and their transitions cached: reading a byte again is a lookup.
-//!
-//! - A lexeme may be read ([`LexemeTarget::Read`]): its continuation then changes with every byte, so that what follows
-//!   may depend on its text.
+//! - Configurations are interned and their transitions cached: reading a byte again is a lookup (`run.rs`).
+//! - The text of a lexeme may be captured ([`LexemeTarget::Read`]): its continuation then changes with every byte, so that
+//!   what follows may depend on the text (`state_source.rs`).
 //!
 //! A [`StateSource`] provides states; [`RulesSource`] makes them from context-free rules.
 

@@ -69,7 +69,7 @@ pub(super) struct NextItem {
 impl ArrayRule {
     /// Whether only positions and lengths decide whether it can be completed.
     fn is_plain(&self) -> bool {
-        self.facts.contains.is_empty() && self.unique.as_ref().is_none_or(UniqueItems::is_plentiful)
+        self.facts.contains.is_empty() && self.unique.as_ref().is_none_or(UniqueItems::never_runs_out)
     }
 
     /// Whether one more item would be too many.
@@ -285,7 +285,7 @@ impl RuleTable {
         if let Some(known) = self.contains_complete(&s, exprs)? {
             return Ok(known);
         }
-        let s = self.without_plentiful(s);
+        let s = self.with_exhaustible_only(s);
         self.ask(LivenessQuery::Array(s), exprs)
     }
 

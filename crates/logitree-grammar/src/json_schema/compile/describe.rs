@@ -33,10 +33,10 @@ impl RuleTable {
             JsonState::Array(s) if self.array_may_end(s) => "a comma or the end of the array".into(),
             JsonState::Array(_) => "a comma and the next item".into(),
             JsonState::Differing(..) => "an item that did not come yet".into(),
-            JsonState::Remembered(slot, schema) => {
-                format!("{}{}", self.describe_slot(*slot), self.kind(*schema))
+            JsonState::Remembered(place, schema) => {
+                format!("{}{}", self.describe_place(*place), self.kind(*schema))
             }
-            JsonState::RememberedPart(frame) => self.describe_frame(*frame),
+            JsonState::RememberedPart(partial) => self.describe_partial(*partial),
             JsonState::Reading(..) => "a value".into(),
         }
     }

@@ -54,7 +54,7 @@ impl RuleTable {
             Some(Liveness::Yes) => return Ok(true),
             Some(Liveness::No) => return Ok(false),
             Some(&Liveness::Open(depth)) => {
-                self.lowest = self.lowest.min(depth);
+                self.oldest_dependency = self.oldest_dependency.min(depth);
                 return Ok(false);
             }
             None => {}
@@ -68,19 +68,20 @@ impl RuleTable {
                 .help("nest required properties and items less deeply, or drop limits on counts"));
         }
         let depth = self.depth;
-        let waiting = std::mem::replace(&mut self.lowest, u32::MAX);
+        let waiting = std::mem::replace(&mut self.oldest_dependency, u32::MAX);
         self.verdicts.insert(query, Liveness::Open(depth));
         self.depth += 1;
         let answer = with_call_room(|| self.find_liveness(query, exprs));
         self.depth -= 1;
-        let leans = self.lowest < depth;
+        let depends = self.oldest_dependency < depth;
         match answer {
             Ok(true) => self.verdicts.insert(query, Liveness::Yes),
-            Ok(false) if !leans => self.verdicts.insert(query, Liveness::No),
+            Ok(false) if !depends => self.verdicts.insert(query, Liveness::No),
             _ => self.verdicts.remove(&query),
         };
-        let lowest = if leans && answer == Ok(false) { self.lowest } else { u32::MAX };
-        self.lowest = waiting.min(lowest);
+        let oldest_dependency =
+            if depends && answer == Ok(false) { self.oldest_dependency } else { u32::MAX };
+        self.oldest_dependency = waiting.min(oldest_dependency);
         answer
     }
 
@@ -120,7 +121,7 @@ impl RuleTable {
         }
         let Some(array) = &facts.array else { return Ok(true) };
         if let Some(&(_, depth)) = self.building.iter().find(|(other, _)| *other == **array) {
-            self.lowest = self.lowest.min(depth);
+            self.oldest_dependency = self.oldest_dependency.min(depth);
             return Ok(false);
         }
         let array = self.array_id(facts.array.as_ref(), exprs)?;

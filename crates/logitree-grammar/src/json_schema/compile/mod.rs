@@ -38,7 +38,7 @@ use crate::expr::{Exprs, Tag};
 use crate::{Error, ErrorKind, Result};
 use array::ArrayState;
 use object::ObjectState;
-use remembered::{FrameId, SlotId};
+use remembered::{PartialId, PlaceId};
 use rule_table::{Interner, RuleTable};
 use values::TextId;
 
@@ -86,9 +86,9 @@ enum JsonState {
     /// In an array, before an item that must differ from the items before it.
     Differing(ArrayState, SchemaId),
     /// Before a value that is read and remembered.
-    Remembered(SlotId, SchemaId),
+    Remembered(PlaceId, SchemaId),
     /// In an array or object that is remembered, after its opening bracket or a part of it.
-    RememberedPart(FrameId),
+    RememberedPart(PartialId),
     /// In a lexeme of a state, after this text of it.
     Reading(StateId, TextId),
 }

@@ -17,7 +17,7 @@ use super::transitions::{Composite, KeyTags};
 use crate::expr::{ExprId, Exprs};
 use crate::{Chunks, IdTable, Result};
 
-/// The frames of one schema.
+/// The tables of one schema.
 pub(super) struct RuleTable {
     pub number: u32,
     pub forms: NormalForms,
@@ -33,8 +33,10 @@ pub(super) struct RuleTable {
     pub composites: FxHashMap<SchemaId, Arc<[Composite]>>,
     pub scalars: FxHashMap<SchemaId, ExprId>,
     pub verdicts: FxHashMap<LivenessQuery, Liveness>,
+    /// How many queries are open.
     pub depth: u32,
-    pub lowest: u32,
+    /// The depth of the outermost open query that the answer so far depends on; `u32::MAX` for none.
+    pub oldest_dependency: u32,
     /// The arrays with unique items that are being built, each with its depth as an open query.
     pub building: Vec<(ArrayFacts, u32)>,
     /// Queries since the outermost one that is open.
@@ -61,7 +63,7 @@ impl RuleTable {
             scalars: FxHashMap::default(),
             verdicts: FxHashMap::default(),
             depth: 0,
-            lowest: u32::MAX,
+            oldest_dependency: u32::MAX,
             building: Vec::new(),
             asked: 0,
         })

@@ -110,8 +110,10 @@ impl RuleTable {
                 let expr = self.differing_lexeme(&NextItem { schema, next }, exprs)?;
                 edges.push(Edge::Lexeme { expr, to: LexemeTarget::ByTag });
             }
-            JsonState::Remembered(slot, schema) => return self.remembered_edges(slot, schema, states, exprs),
-            JsonState::RememberedPart(frame) => return self.part_edges(frame, states, exprs),
+            JsonState::Remembered(place, schema) => {
+                return self.remembered_edges(place, schema, states, exprs)
+            }
+            JsonState::RememberedPart(partial) => return self.part_edges(partial, states, exprs),
             JsonState::Reading(..) => {}
         }
         Ok(StateEdges { accepting: false, edges })
@@ -148,10 +150,10 @@ impl RuleTable {
                     Composite::Object(s) => states.id(self.number, JsonState::Object(s)),
                 }
             }
-            JsonState::Remembered(slot, schema) => {
-                self.remembered_target((slot, schema), edge, tag, states, exprs)
+            JsonState::Remembered(place, schema) => {
+                self.remembered_target((place, schema), edge, tag, states, exprs)
             }
-            JsonState::RememberedPart(frame) => self.part_target(frame, tag, states, exprs),
+            JsonState::RememberedPart(partial) => self.part_target(partial, tag, states, exprs),
             JsonState::End
             | JsonState::Document(_)
             | JsonState::Margin
@@ -197,7 +199,7 @@ impl RuleTable {
             Composite::Array(_) => None,
         }));
         let found: Arc<[Composite]> = found.into();
-        // What leans on an open query is not kept.
+        // What depends on an open query is not kept.
         if self.depth == 0 {
             self.composites.insert(schema, Arc::clone(&found));
         }

@@ -32,7 +32,7 @@ pub(super) struct UniqueItems {
     /// indices, and otherwise a set of remembered values.
     listed: Option<Vec<SingleValue>>,
     /// The listed values; otherwise those that some items have few of, so that these may run out.
-    scarce: Vec<ValueId>,
+    exhaustible: Vec<ValueId>,
 }
 
 impl UniqueItems {
@@ -47,8 +47,8 @@ impl UniqueItems {
     }
 
     /// Whether there are always values left for the items that must still come.
-    pub(super) fn is_plentiful(&self) -> bool {
-        self.remembers() && self.scarce.is_empty()
+    pub(super) fn never_runs_out(&self) -> bool {
+        self.remembers() && self.exhaustible.is_empty()
     }
 
     /// How many items may follow at `index` after `used` values; `u64::MAX` if that is not known.
@@ -67,14 +67,15 @@ impl RuleTable {
     /// How repeated items are tracked; `None` if items differ anyway, or if lenient loading dropped the keyword.
     pub(super) fn unique(&mut self, facts: &ArrayFacts, exprs: &mut Exprs) -> Result<Option<UniqueItems>> {
         // Whether there is such an array counts as an open query meanwhile: an item may be one.
-        let waiting = std::mem::replace(&mut self.lowest, u32::MAX);
+        let waiting = std::mem::replace(&mut self.oldest_dependency, u32::MAX);
         self.building.push((facts.clone(), self.depth));
         self.depth += 1;
         let found = self.find_unique(facts, exprs);
         self.depth -= 1;
         self.building.pop();
-        let lowest = if self.lowest < self.depth { self.lowest } else { u32::MAX };
-        self.lowest = waiting.min(lowest);
+        let oldest_dependency =
+            if self.oldest_dependency < self.depth { self.oldest_dependency } else { u32::MAX };
+        self.oldest_dependency = waiting.min(oldest_dependency);
         found
     }
 
@@ -98,8 +99,8 @@ impl RuleTable {
                     continue;
                 }
                 let both = self.forms.all(&[schemas[i], schemas[j]])?;
-                // Where the answer leans on an open query, equal items are possible.
-                if self.alive(both, exprs)? || self.lowest != u32::MAX {
+                // Where the answer depends on an open query, equal items are possible.
+                if self.alive(both, exprs)? || self.oldest_dependency != u32::MAX {
                     (places[i], places[j]) = (true, true);
                 }
             }
@@ -109,33 +110,35 @@ impl RuleTable {
         }
         let mut values = Some(Vec::new());
         for (&schema, _) in schemas.iter().zip(&places).filter(|(_, &concerned)| concerned) {
-            let singles = self.singles(schema, exprs)?.filter(|_| self.lowest == u32::MAX);
+            let singles = self.singles(schema, exprs)?.filter(|_| self.oldest_dependency == u32::MAX);
             values = values.zip(singles).map(|(values, singles)| [values, singles].concat());
         }
         let Some(mut values) = values else {
-            let Some(scarce) = self.scarce(facts, &schemas, &places, exprs)? else { return Ok(None) };
-            return Ok(Some(UniqueItems { places, listed: None, scarce }));
+            let Some(exhaustible) = self.find_exhaustible(facts, &schemas, &places, exprs)? else {
+                return Ok(None);
+            };
+            return Ok(Some(UniqueItems { places, listed: None, exhaustible }));
         };
         values.sort_unstable();
         values.dedup();
-        let scarce = values.iter().map(|&one| self.value_of_single(one)).collect::<Result<_>>()?;
-        Ok(Some(UniqueItems { places, listed: Some(values), scarce }))
+        let exhaustible = values.iter().map(|&one| self.value_of_single(one)).collect::<Result<_>>()?;
+        Ok(Some(UniqueItems { places, listed: Some(values), exhaustible }))
     }
 
     /// The values that some items have few of, where items that must come could run out of them; `None` if that cannot be
     /// decided and the keyword is dropped.
-    fn scarce(
+    fn find_exhaustible(
         &mut self,
         facts: &ArrayFacts,
         schemas: &[SchemaId],
         places: &[bool],
         exprs: &mut Exprs,
     ) -> Result<Option<Vec<ValueId>>> {
-        let mut scarce = Vec::new();
+        let mut exhaustible = Vec::new();
         // With so many values for an item, one is left whatever the others are.
         let enough = if facts.contains.is_empty() { facts.min } else { u64::MAX };
         if enough < 2 {
-            return Ok(Some(scarce));
+            return Ok(Some(exhaustible));
         }
         for (place, &schema) in schemas.iter().enumerate().filter(|&(place, _)| places[place]) {
             if place as u64 >= enough {
@@ -143,14 +146,14 @@ impl RuleTable {
             }
             for kind in self.kinds(schema, &facts.contains, exprs)? {
                 let kind = kind.schema;
-                let waiting = std::mem::replace(&mut self.lowest, u32::MAX);
+                let waiting = std::mem::replace(&mut self.oldest_dependency, u32::MAX);
                 let count =
                     self.count_values(kind, usize::try_from(enough).unwrap_or(usize::MAX), 0, exprs)?;
-                let leans = self.lowest != u32::MAX;
-                self.lowest = self.lowest.min(waiting);
+                let depends = self.oldest_dependency != u32::MAX;
+                self.oldest_dependency = self.oldest_dependency.min(waiting);
                 match count {
                     Count::Many => {}
-                    Count::Few(values) if !leans => scarce.extend(values),
+                    Count::Few(values) if !depends => exhaustible.extend(values),
                     _ => {
                         let message = "uniqueItems over arrays or objects of which there may be too few: whether enough \
                                        different items are left is not decided";
@@ -162,9 +165,9 @@ impl RuleTable {
                 }
             }
         }
-        scarce.sort_unstable();
-        scarce.dedup();
-        Ok(Some(scarce))
+        exhaustible.sort_unstable();
+        exhaustible.dedup();
+        Ok(Some(exhaustible))
     }
 
     fn value_of_single(&mut self, single: SingleValue) -> Result<ValueId> {
@@ -185,28 +188,28 @@ impl RuleTable {
             None => Vec::new(),
             Some(unique) if unique.remembers() => self.memory.sets.values(s.used),
             Some(unique) => {
-                self.sets.get(s.used).iter().map(|&place| unique.scarce[place as usize]).collect()
+                self.sets.get(s.used).iter().map(|&place| unique.exhaustible[place as usize]).collect()
             }
         }
     }
 
     /// The place of `value` among the listed values.
-    pub(super) fn place_of(&self, array: u32, value: ValueId) -> Option<u32> {
+    pub(super) fn index_of(&self, array: u32, value: ValueId) -> Option<u32> {
         let unique = self.arrays[array as usize].unique.as_ref()?;
-        unique.scarce.iter().position(|&other| other == value).map(|place| place as u32)
+        unique.exhaustible.iter().position(|&other| other == value).map(|place| place as u32)
     }
 
     /// The values that may run out.
-    pub(super) fn scarce_values(&self, array: u32) -> Vec<ValueId> {
-        self.arrays[array as usize].unique.as_ref().map_or(Vec::new(), |unique| unique.scarce.clone())
+    pub(super) fn exhaustible_values(&self, array: u32) -> Vec<ValueId> {
+        self.arrays[array as usize].unique.as_ref().map_or(Vec::new(), |unique| unique.exhaustible.clone())
     }
 
     /// The state for questions of what can be completed: with the used values only that matter for them.
-    pub(super) fn without_plentiful(&mut self, s: ArrayState) -> ArrayState {
+    pub(super) fn with_exhaustible_only(&mut self, s: ArrayState) -> ArrayState {
         let unique = self.arrays[s.array as usize].unique.as_ref().filter(|unique| unique.remembers());
         let Some(unique) = unique.filter(|_| s.used != 0) else { return s };
-        let is_scarce = |value: &ValueId| unique.scarce.binary_search(value).is_ok();
-        let used: Vec<ValueId> = self.memory.sets.values(s.used).into_iter().filter(is_scarce).collect();
+        let is_exhaustible = |value: &ValueId| unique.exhaustible.binary_search(value).is_ok();
+        let used: Vec<ValueId> = self.memory.sets.values(s.used).into_iter().filter(is_exhaustible).collect();
         let used = used.into_iter().fold(0, |set, value| self.memory.sets.with(set, value));
         ArrayState { used, ..s }
     }
@@ -243,7 +246,7 @@ impl RuleTable {
     /// matters: all items are of one schema, and all of its values are known.
     pub(super) fn enough_left(&self, s: &ArrayState, more: usize) -> Option<bool> {
         let array = &self.arrays[s.array as usize];
-        let unique = array.unique.as_ref().filter(|unique| !unique.is_plentiful())?;
+        let unique = array.unique.as_ref().filter(|unique| !unique.never_runs_out())?;
         let facts = &array.facts;
         if !facts.contains.is_empty() || !facts.prefix.is_empty() {
             return None;
@@ -251,7 +254,7 @@ impl RuleTable {
         let used =
             if unique.remembers() { self.memory.sets.len(s.used) } else { self.sets.get(s.used).len() };
         let places = facts.max.map_or(u64::MAX, |max| max.saturating_sub(u64::from(s.index)));
-        let values = unique.scarce.len().saturating_sub(used + more) as u64;
+        let values = unique.exhaustible.len().saturating_sub(used + more) as u64;
         Some(facts.min.saturating_sub(u64::from(s.index)) <= places.min(values))
     }
 

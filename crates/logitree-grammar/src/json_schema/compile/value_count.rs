@@ -36,18 +36,18 @@ type CountKind = fn(&mut RuleTable, &Facts, usize, u32, &mut Exprs) -> Result<Co
 
 impl RuleTable {
     /// Whether `schema` certainly has a value that is not forbidden, whatever was written before it.
-    pub(super) fn is_plentiful(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<bool> {
-        if let Some(&known) = self.memory.plentiful.get(&schema) {
+    pub(super) fn is_unbounded(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<bool> {
+        if let Some(&known) = self.memory.unbounded.get(&schema) {
             return Ok(known);
         }
-        // What leans on an open query is not kept.
+        // What depends on an open query is not kept.
         if self.depth > 0 {
             return Ok(false);
         }
         // An item may be of the same schema.
-        self.memory.plentiful.insert(schema, false);
+        self.memory.unbounded.insert(schema, false);
         let found = matches!(self.count_values(schema, MAX_LISTED, 0, exprs)?, Count::Many);
-        self.memory.plentiful.insert(schema, found);
+        self.memory.unbounded.insert(schema, found);
         Ok(found)
     }
 

@@ -153,14 +153,14 @@ impl NormalForms {
         exprs: &mut Exprs,
     ) -> Result<Vec<Facts>> {
         let lit = LiteralId::new(node, false);
-        let told_apart = self.told_apart(branches, found, exprs)?;
+        let are_disjoint = self.are_disjoint(branches, found, exprs)?;
         let mut all = Vec::new();
         for (i, &branch) in branches.iter().enumerate() {
             let one = self.expand(self.lit(branch, false), track, exprs)?;
             let mut one = self.product(found, &one, lit, exprs)?;
             let mut overlapping = Vec::new();
             for (j, &other) in branches.iter().enumerate() {
-                if i != j && !told_apart && self.hold_together(&one, other, lit, exprs)? {
+                if i != j && !are_disjoint && self.hold_together(&one, other, lit, exprs)? {
                     overlapping.push(other);
                 }
             }
@@ -214,7 +214,7 @@ impl NormalForms {
     /// Whether some key that all branches require, or what applies beside them, has no value that two of them share:
     /// then at most one branch holds. Tools and messages usually have such a key, which is found without looking
     /// at pairs.
-    fn told_apart(&mut self, branches: &[SubschemaId], found: &[Facts], exprs: &mut Exprs) -> Result<bool> {
+    fn are_disjoint(&mut self, branches: &[SubschemaId], found: &[Facts], exprs: &mut Exprs) -> Result<bool> {
         let context = found.iter().fold(0, |types, facts| types | facts.types.0);
         let mut objects = Vec::with_capacity(branches.len());
         let mut seen = 0;

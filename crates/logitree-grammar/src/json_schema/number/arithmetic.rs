@@ -37,7 +37,7 @@ struct OneSign {
     /// Values that are left out, sorted.
     excluded: Vec<u128>,
     /// Numbers with more than this before the point are compared with nothing.
-    settled: u128,
+    compare_limit: u128,
 }
 
 /// A set of numbers.
@@ -45,17 +45,17 @@ struct OneSign {
 struct Arithmetic {
     places: u32,
     /// Whether numbers of more places are in the set: no multiples are asked for.
-    fine: bool,
+    any_fraction: bool,
     digits_only: bool,
     step: u128,
-    avoided: Vec<u128>,
-    /// Whether no multiple of `step` is left by what is avoided.
+    excluded_divisors: Vec<u128>,
+    /// Whether no multiple of `step` is left by the excluded divisors.
     none: bool,
     /// Whether zero is in the set.
     zero: bool,
     /// Positive ones, negative ones; `None` if there are none.
-    sides: [Option<OneSign>; 2],
-    /// Numbers before the point that differ by a multiple of this are alike, past `settled`.
+    by_sign: [Option<OneSign>; 2],
+    /// Numbers before the point that differ by a multiple of this are alike, past `compare_limit`.
     period: u128,
 }
 
@@ -179,21 +179,26 @@ impl Arithmetic {
         let one = |wanted| numbers.integer == Some(wanted) || (wanted && numbers.digits_only);
         let whole = Decimal { negative: false, digits: vec![1], point: 1 };
         let divisors = |texts: &[String]| texts.iter().map(|text| divisor(text)).collect::<Result<Vec<_>>>();
-        let (mut wanted, mut avoided) = (divisors(&numbers.multiples)?, divisors(&numbers.not_multiples)?);
+        let (mut wanted, mut excluded_divisors) =
+            (divisors(&numbers.multiples)?, divisors(&numbers.not_multiples)?);
         wanted.extend(one(true).then(|| whole.clone()));
-        avoided.extend(one(false).then_some(whole));
+        excluded_divisors.extend(one(false).then_some(whole));
         let bounds = [&numbers.minimum, &numbers.maximum];
         let [minimum, maximum] = bounds.map(|bound| {
             let read = |bound: &NumberBound| Ok((Decimal::read_bounded(&bound.value)?, bound.exclusive));
             bound.as_ref().map(read).transpose()
         });
-        let asked =
-            Asked { wanted, avoided, bounds: [minimum?, maximum?], excluded: read(&numbers.excluded)? };
+        let asked = Asked {
+            wanted,
+            excluded_divisors,
+            bounds: [minimum?, maximum?],
+            excluded: read(&numbers.excluded)?,
+        };
         Ok(asked.arithmetic(numbers.digits_only))
     }
 
     fn side(&self, negative: bool) -> Option<&OneSign> {
-        self.sides[usize::from(negative)].as_ref()
+        self.by_sign[usize::from(negative)].as_ref()
     }
 
     /// Whether a whole scaled value, not zero, is in the set.
@@ -201,19 +206,19 @@ impl Arithmetic {
         value >= side.least
             && side.most.is_none_or(|most| value <= most)
             && value.is_multiple_of(self.step)
-            && !self.avoided.iter().any(|&divisor| value.is_multiple_of(divisor))
+            && !self.excluded_divisors.iter().any(|&divisor| value.is_multiple_of(divisor))
             && side.excluded.binary_search(&value).is_err()
     }
 
     /// Whether values between `value` and the one after it are in the set.
     fn has_fine(&self, side: &OneSign, value: u128) -> bool {
-        self.fine && value >= side.above && side.below.is_none_or(|below| value < below)
+        self.any_fraction && value >= side.above && side.below.is_none_or(|below| value < below)
     }
 
     /// Whether a value of the set, not zero, is in the interval, both ends included, or has more digits after one that
     /// is.
     fn has_between(&self, side: &OneSign, from: u128, to: u128) -> bool {
-        if self.fine {
+        if self.any_fraction {
             let last = side.below.map_or(to, |below| to.min(below.saturating_sub(1)));
             if from.max(side.above) <= last {
                 return true;
@@ -250,7 +255,7 @@ impl Arithmetic {
             Position::Zero => self.zero || (!self.digits_only && between(0, unit - 1)),
             Position::Whole => {
                 let Some(side) = side else { return false };
-                let Some(most) = side.most.max(side.below) else { return self.fine || !self.none };
+                let Some(most) = side.most.max(side.below) else { return self.any_fraction || !self.none };
                 let (mut from, mut count) = (reading.value * unit, unit);
                 while from <= most {
                     if self.has_between(side, from, from + count - 1) {
@@ -277,8 +282,8 @@ impl Arithmetic {
     /// The same number before the point, or a smaller one that is alike.
     fn reduced(&self, negative: bool, value: u128) -> u128 {
         match self.side(negative) {
-            Some(OneSign { most: None, below: None, settled, .. }) if value > *settled => {
-                settled + 1 + (value - settled - 1) % self.period
+            Some(OneSign { most: None, below: None, compare_limit, .. }) if value > *compare_limit => {
+                compare_limit + 1 + (value - compare_limit - 1) % self.period
             }
             _ => value,
         }
@@ -345,7 +350,7 @@ impl Steps for Arithmetic {
 /// What is asked of numbers, read.
 struct Asked {
     wanted: Vec<Decimal>,
-    avoided: Vec<Decimal>,
+    excluded_divisors: Vec<Decimal>,
     /// The least and the greatest value, and whether it is excluded.
     bounds: [Option<(Decimal, bool)>; 2],
     excluded: Vec<Decimal>,
@@ -354,25 +359,26 @@ struct Asked {
 impl Asked {
     /// `None` if something has too many digits.
     fn arithmetic(&self, digits_only: bool) -> Option<Arithmetic> {
-        let fine = self.wanted.is_empty();
+        let any_fraction = self.wanted.is_empty();
         let values = self.bounds.iter().flatten().map(|(bound, _)| bound).chain(&self.excluded);
-        let divisors = self.wanted.iter().chain(&self.avoided);
-        let places = if fine {
+        let divisors = self.wanted.iter().chain(&self.excluded_divisors);
+        let places = if any_fraction {
             divisors.chain(values).map(Decimal::places).max()
         } else {
             divisors.map(Decimal::places).max()
         };
         let places = places.unwrap_or(0);
-        if places > 30 || self.avoided.len() > MAX_AVOIDED {
+        if places > 30 || self.excluded_divisors.len() > MAX_AVOIDED {
             return None;
         }
         let whole = |value: &Decimal| scaled(value, places).map(|(value, _)| value);
         let step = self.wanted.iter().try_fold(1, |all, value| lcm(all, whole(value)?))?;
-        let mut avoided = self.avoided.iter().map(whole).collect::<Option<Vec<u128>>>()?;
-        avoided.sort_unstable();
-        avoided.dedup();
+        let mut excluded_divisors =
+            self.excluded_divisors.iter().map(whole).collect::<Option<Vec<u128>>>()?;
+        excluded_divisors.sort_unstable();
+        excluded_divisors.dedup();
         let unit = 10u128.pow(places as u32);
-        let all = avoided.iter().try_fold(step, |all, &divisor| lcm(all, divisor))?;
+        let all = excluded_divisors.iter().try_fold(step, |all, &divisor| lcm(all, divisor))?;
         let zero = Decimal::ZERO;
         let is_within =
             |bound: &Option<(Decimal, bool)>, negative: bool| {
@@ -387,20 +393,20 @@ impl Asked {
         let [minimum, maximum] = &self.bounds;
         let made = Arithmetic {
             places: places as u32,
-            fine,
+            any_fraction,
             digits_only,
             step,
-            none: avoided.iter().any(|&divisor| step.is_multiple_of(divisor)),
-            zero: avoided.is_empty()
+            none: excluded_divisors.iter().any(|&divisor| step.is_multiple_of(divisor)),
+            zero: excluded_divisors.is_empty()
                 && is_within(minimum, true)
                 && is_within(maximum, false)
                 && !self.excluded.contains(&zero),
-            avoided,
-            sides: [self.side(false, places)?, self.side(true, places)?],
+            excluded_divisors,
+            by_sign: [self.side(false, places)?, self.side(true, places)?],
             period: all / gcd(all, unit),
         };
-        let settled = made.sides.iter().flatten().map(|side| side.settled).max().unwrap_or(0);
-        let largest = (settled + made.period + 2).checked_mul(unit)?;
+        let compare_limit = made.by_sign.iter().flatten().map(|side| side.compare_limit).max().unwrap_or(0);
+        let largest = (compare_limit + made.period + 2).checked_mul(unit)?;
         (largest < MAX_VALUE).then_some(made)
     }
 
@@ -410,7 +416,7 @@ impl Asked {
         let (near, far) = if negative { (maximum, minimum) } else { (minimum, maximum) };
         let is_beyond = |value: &Decimal| !value.is_zero() && value.negative == negative;
         let mut side =
-            OneSign { least: 1, most: None, above: 0, below: None, excluded: Vec::new(), settled: 0 };
+            OneSign { least: 1, most: None, above: 0, below: None, excluded: Vec::new(), compare_limit: 0 };
         if let Some((bound, exclusive)) = near.as_ref().filter(|(bound, _)| is_beyond(bound)) {
             let (value, exact) = scaled(bound, places)?;
             side.least = (value + u128::from(!exact || *exclusive)).max(1);
@@ -431,7 +437,7 @@ impl Asked {
         }
         side.excluded.sort_unstable();
         let largest = side.excluded.iter().copied().chain([side.least, side.above]).max().unwrap_or(0);
-        side.settled = largest / 10u128.pow(places as u32) + 1;
+        side.compare_limit = largest / 10u128.pow(places as u32) + 1;
         Some(Some(side))
     }
 }

@@ -31,9 +31,9 @@ fn compact(order: KeyOrder) -> SchemaOptions {
 /// The machine of a schema; `None` if no value is valid.
 fn machine(schema: &Arc<Schema>) -> Result<Option<Machine>> {
     let mut exprs = Exprs::new(1 << 20);
-    let mut frames = JsonRules::new();
-    match frames.root(schema, &mut exprs)? {
-        Some(root) => Ok(Some(Machine::new(Box::new(frames), root, exprs, MachineLimits::default())?)),
+    let mut values = JsonRules::new();
+    match values.root(schema, &mut exprs)? {
+        Some(root) => Ok(Some(Machine::new(Box::new(values), root, exprs, MachineLimits::default())?)),
         None => Ok(None),
     }
 }

@@ -1,5 +1,5 @@
-//! For which texts of a lexeme that is read what follows is the same: masks then need not look at each text. The naive version
-//! follows every token byte by byte.
+//! Groups the texts of a captured lexeme by their continuation: masks then need not look at each text. The naive version follows
+//! every token byte by byte.
 
 use super::super::super::normalize::{spell, SchemaId};
 use super::super::object::ObjectState;
@@ -7,7 +7,7 @@ use super::super::rule_table::RuleTable;
 use super::super::transitions::Composite;
 use super::super::values::{JsonValue, TextId, ValueId};
 use super::super::JsonState;
-use super::{Frame, FrameId, Position, Slot, SlotId};
+use super::{PartialId, PartialValue, PlaceId, Position, ValuePlace};
 use crate::earley::SameAfter;
 use crate::expr::Exprs;
 use crate::Result;
@@ -20,10 +20,10 @@ impl RuleTable {
         text: TextId,
         exprs: &mut Exprs,
     ) -> Result<SameAfter> {
-        let (mut slot, apart) = match *state {
-            JsonState::Remembered(slot, _) => (slot, self.watched_in(slot, exprs)?),
-            JsonState::RememberedPart(frame) => {
-                let watched = self.watched(frame, exprs)?;
+        let (mut place, apart) = match *state {
+            JsonState::Remembered(place, _) => (place, self.watched_in(place, exprs)?),
+            JsonState::RememberedPart(partial) => {
+                let watched = self.watched(partial, exprs)?;
                 let keys = |&value: &ValueId| match self.memory.values.get(value) {
                     JsonValue::Object(members) => members.iter().map(|member| member.0).collect(),
                     _ => Vec::new(),
@@ -31,31 +31,33 @@ impl RuleTable {
                 let mut keys: Vec<ValueId> = watched.iter().flat_map(keys).collect();
                 keys.sort_unstable();
                 keys.dedup();
-                (self.memory.frame(frame).slot, keys)
+                (self.memory.partial(partial).place, keys)
             }
             _ => return Ok(SameAfter::Unknown),
         };
         loop {
             exprs.charge(4)?;
-            let position = match self.memory.slot(slot) {
-                Slot::Item(next) => Some(next),
-                Slot::Part { of, next: Position::Array(next), .. } if self.is_kept_apart(of) => Some(next),
-                Slot::Part { .. } => None,
+            let position = match self.memory.place(place) {
+                ValuePlace::Item(next) => Some(next),
+                ValuePlace::Part { of, next: Position::Array(next), .. } if self.is_kept_apart(of) => {
+                    Some(next)
+                }
+                ValuePlace::Part { .. } => None,
             };
             if let Some(next) = position {
-                if !self.scarce_values(next.array).is_empty() {
+                if !self.exhaustible_values(next.array).is_empty() {
                     return Ok(SameAfter::Unknown);
                 }
                 for item in self.items(&next, exprs)? {
-                    if !self.is_plentiful(item.schema, exprs)? {
+                    if !self.is_unbounded(item.schema, exprs)? {
                         return Ok(SameAfter::Unknown);
                     }
-                    self.find_roomy(item.schema, exprs)?;
+                    self.find_spare_completions(item.schema, exprs)?;
                 }
             }
-            match self.memory.slot(slot) {
-                Slot::Item(_) => return self.rests_of(state, &apart, text, exprs),
-                Slot::Part { of, .. } => slot = self.memory.frame(of).slot,
+            match self.memory.place(place) {
+                ValuePlace::Item(_) => return self.rests_of(state, &apart, text, exprs),
+                ValuePlace::Part { of, .. } => place = self.memory.partial(of).place,
             }
         }
     }
@@ -100,20 +102,20 @@ impl RuleTable {
         Ok(if rests.is_empty() { SameAfter::All } else { SameAfter::AllBut(rests) })
     }
 
-    /// The remembered values that begin as `frame` does and must not come again where it is, or that are parts of such values.
-    fn watched(&mut self, frame: FrameId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
-        let Frame { slot, parts, .. } = self.memory.frame(frame);
+    /// The remembered values that begin as `partial` does and must not come again where it is, or that are parts of such values.
+    fn watched(&mut self, partial: PartialId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
+        let PartialValue { place, parts, .. } = self.memory.partial(partial);
         let Some(parts) = parts else { return Ok(Vec::new()) };
-        let values = self.watched_in(slot, exprs)?;
+        let values = self.watched_in(place, exprs)?;
         exprs.charge(values.len() as u64)?;
         Ok(self.memory.values.beginning_as(parts, &values))
     }
 
-    /// The values of which one must not come again in `slot`, or only together with others.
-    fn watched_in(&mut self, slot: SlotId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
-        match self.memory.slot(slot) {
-            Slot::Item(next) => self.repeated(next, exprs),
-            Slot::Part { of, key, next } => {
+    /// The values of which one must not come again in `place`, or only together with others.
+    fn watched_in(&mut self, place: PlaceId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
+        match self.memory.place(place) {
+            ValuePlace::Item(next) => self.repeated(next, exprs),
+            ValuePlace::Part { of, key, next } => {
                 let watched = self.watched(of, exprs)?;
                 let mut found = self.parts_at(of, key, &watched);
                 if let Position::Array(next) = next {
@@ -129,78 +131,80 @@ impl RuleTable {
     /// Whether the lexeme of `state`, or the one of it that `is_read` now, is the same whatever texts were read before that
     /// [`RuleTable::same_after`] calls the same: where not all parts are known, nothing is forbidden.
     pub(in crate::json_schema::compile) fn is_same_lexeme(&self, state: &JsonState, is_read: bool) -> bool {
-        let is_unknown = |frame: FrameId| self.memory.frame(frame).parts.is_none();
+        let is_unknown = |partial: PartialId| self.memory.partial(partial).parts.is_none();
         match *state {
-            JsonState::Remembered(slot, _) => match self.memory.slot(slot) {
-                Slot::Item(_) => false,
+            JsonState::Remembered(place, _) => match self.memory.place(place) {
+                ValuePlace::Item(_) => false,
                 // The text of a value after its key; the bracket of an array.
-                Slot::Part { of, key, .. } => {
+                ValuePlace::Part { of, key, .. } => {
                     is_unknown(of) && if is_read { key.is_some() } else { !self.is_kept_apart(of) }
                 }
             },
             JsonState::RememberedPart(_) if is_read => false,
             // The bracket of an object that was just begun, and the keys after it that are named.
-            JsonState::RememberedPart(frame) => match self.memory.frame(frame) {
-                Frame { slot, position: Position::Object(s), .. } if s.first && self.is_item_apart(slot) => {
-                    self.memory.roomy.get(&s.object) == Some(&true)
+            JsonState::RememberedPart(partial) => match self.memory.partial(partial) {
+                PartialValue { place, position: Position::Object(s), .. }
+                    if s.first && self.is_item_apart(place) =>
+                {
+                    self.memory.spare_completions.get(&s.object) == Some(&true)
                 }
-                _ => is_unknown(frame),
+                _ => is_unknown(partial),
             },
             _ => !is_read,
         }
     }
 
-    /// Whether `slot` is an item that must differ from others.
-    fn is_item_apart(&self, slot: SlotId) -> bool {
-        match self.memory.slot(slot) {
-            Slot::Item(_) => true,
-            Slot::Part { of, .. } => self.is_kept_apart(of),
+    /// Whether `place` is an item that must differ from others.
+    fn is_item_apart(&self, place: PlaceId) -> bool {
+        match self.memory.place(place) {
+            ValuePlace::Item(_) => true,
+            ValuePlace::Part { of, .. } => self.is_kept_apart(of),
         }
     }
 
     /// Notes of the objects of `schema` whether they can be completed in more ways than can be forbidden, whatever named key is
     /// written first.
-    fn find_roomy(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<()> {
+    fn find_spare_completions(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<()> {
         for &composite in &*self.composites(schema, exprs)? {
             let Composite::Object(start) = composite else { continue };
-            if !self.memory.roomy.contains_key(&start.object) {
-                let roomy = self.is_roomy(&start, exprs)?;
-                self.memory.roomy.insert(start.object, roomy);
+            if !self.memory.spare_completions.contains_key(&start.object) {
+                let has_spare = self.has_spare_completions(&start, exprs)?;
+                self.memory.spare_completions.insert(start.object, has_spare);
             }
         }
         Ok(())
     }
 
-    fn is_roomy(&mut self, start: &ObjectState, exprs: &mut Exprs) -> Result<bool> {
+    fn has_spare_completions(&mut self, start: &ObjectState, exprs: &mut Exprs) -> Result<bool> {
         let keys = self.named_next(start);
         // A key of which there are always values left.
         let mut ample = None;
         for &key in &keys {
-            if self.has_plenty(start, key, exprs)? {
+            if self.has_unbounded(start, key, exprs)? {
                 ample = Some(key);
             }
         }
         let Some(ample) = ample else { return Ok(false) };
         for key in keys {
             let ways = self.moves(start, key, exprs)?;
-            let mut roomy = ways.is_empty();
+            let mut has_spare = ways.is_empty();
             for way in ways {
-                roomy = roomy
-                    || self.is_plentiful(way.schema, exprs)?
+                has_spare = has_spare
+                    || self.is_unbounded(way.schema, exprs)?
                     || (self.named_next(&way.next).contains(&ample)
-                        && self.has_plenty(&way.next, ample, exprs)?);
+                        && self.has_unbounded(&way.next, ample, exprs)?);
             }
-            if !roomy {
+            if !has_spare {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Whether `key` may come next with a value of a schema that is plentiful.
-    fn has_plenty(&mut self, s: &ObjectState, key: u32, exprs: &mut Exprs) -> Result<bool> {
+    /// Whether `key` may come next with a value of a schema that is unbounded.
+    fn has_unbounded(&mut self, s: &ObjectState, key: u32, exprs: &mut Exprs) -> Result<bool> {
         for way in self.moves(s, key, exprs)? {
-            if self.is_plentiful(way.schema, exprs)? {
+            if self.is_unbounded(way.schema, exprs)? {
                 return Ok(true);
             }
         }
