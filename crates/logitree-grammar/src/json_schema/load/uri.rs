@@ -32,60 +32,43 @@ pub(super) fn resolve(base: &str, reference: &str) -> String {
             }
         }
     }
-    let mut uri = String::new();
-    if let Some(scheme) = out.scheme {
-        uri = format!("{scheme}:");
-    }
-    if let Some(authority) = out.authority {
-        uri = format!("{uri}//{authority}");
-    }
-    uri.push_str(&path);
-    if let Some(query) = out.query {
-        uri = format!("{uri}?{query}");
-    }
-    uri
+    let scheme = out.scheme.map_or(String::new(), |scheme| format!("{scheme}:"));
+    let authority = out.authority.map_or(String::new(), |authority| format!("//{authority}"));
+    let query = out.query.map_or(String::new(), |query| format!("?{query}"));
+    format!("{scheme}{authority}{path}{query}")
 }
 
 /// A fragment with its percent escapes undone; `None` where that is no text.
 pub(super) fn decode(fragment: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(fragment.len());
-    let mut rest = fragment.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        if byte == b'%' {
-            let digits = std::str::from_utf8(rest.get(..2)?).ok()?;
-            if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-                return None;
-            }
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &rest[2..];
-        } else {
-            bytes.push(byte);
-        }
+    let mut parts = fragment.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let digits = part.get(..2).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(digits, 16).ok()?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     String::from_utf8(bytes).ok()
 }
 
 fn parts(reference: &str) -> UriParts<'_> {
-    let mut rest = reference;
-    let mut scheme = None;
-    if let Some(colon) = rest.find([':', '/', '?']).filter(|&at| rest.as_bytes()[at] == b':') {
-        let name = &rest[..colon];
+    let (rest, query) =
+        reference.split_once('?').map_or((reference, None), |(rest, query)| (rest, Some(query)));
+    let is_scheme = |name: &str| {
         let fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.');
-        if name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.bytes().all(fine) {
-            scheme = Some(name);
-            rest = &rest[colon + 1..];
+        name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.bytes().all(fine)
+    };
+    let (scheme, rest) = match rest.split_once(':').filter(|(name, _)| is_scheme(name)) {
+        Some((scheme, rest)) => (Some(scheme), rest),
+        None => (None, rest),
+    };
+    let (authority, path) = match rest.strip_prefix("//") {
+        Some(after) => {
+            let (authority, path) = after.split_at(after.find('/').unwrap_or(after.len()));
+            (Some(authority), path)
         }
-    }
-    let query = rest.find('?').map(|at| &rest[at + 1..]);
-    rest = &rest[..rest.find('?').unwrap_or(rest.len())];
-    let mut authority = None;
-    if let Some(after) = rest.strip_prefix("//") {
-        let end = after.find('/').unwrap_or(after.len());
-        authority = Some(&after[..end]);
-        rest = &after[end..];
-    }
-    UriParts { scheme, authority, path: rest, query }
+        None => (None, rest),
+    };
+    UriParts { scheme, authority, path, query }
 }
 
 /// The base's path with its last segment replaced.
@@ -104,20 +87,15 @@ fn clean(path: &str) -> String {
     }
     let rooted = path.starts_with('/');
     let mut out: Vec<&str> = Vec::new();
-    let segments: Vec<&str> = path.split('/').skip(usize::from(rooted)).collect();
-    for (i, &segment) in segments.iter().enumerate() {
-        let last = i + 1 == segments.len();
+    for segment in path.split('/').skip(usize::from(rooted)) {
         match segment {
-            "." | ".." => {
-                if segment == ".." {
-                    out.pop();
-                }
-                if last {
-                    out.push("");
-                }
-            }
+            "." => {}
+            ".." => drop(out.pop()),
             _ => out.push(segment),
         }
+    }
+    if path.ends_with("/.") || path.ends_with("/..") || matches!(path, "." | "..") {
+        out.push("");
     }
     format!("{}{}", if rooted { "/" } else { "" }, out.join("/"))
 }
