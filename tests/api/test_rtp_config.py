@@ -15,7 +15,7 @@ import pytest
 
 import logitree as lt
 from logitree import rtp
-from logitree.rtp._settings import SETTINGS, VARIABLES
+from logitree.rtp._settings import DEFAULTS, SETTINGS, VARIABLES
 
 HOSTILE = Path(__file__).resolve().parents[2] / "testdata" / "hostile" / "rtp_config"
 TREE = '{"start_token_id": 9, "prefix_dict": {"9": [10, 20], "9_10": [2], "9_20": [11], "9_20_11": [2]}}'
@@ -64,10 +64,8 @@ def kinds(made: rtp.Processors | None) -> list[str]:
 
 def test_the_table_and_the_fields_agree() -> None:
     fields = {field.name: field for field in dataclasses.fields(rtp.Config) if field.init}
-    assert {setting.target for setting in SETTINGS.values()} == set(fields)
-    for name, setting in SETTINGS.items():
-        if name == setting.target:
-            assert setting.default == fields[name].default, name
+    assert {setting.target for setting in SETTINGS.values()} == set(fields) == set(DEFAULTS)
+    assert {name: field.default for name, field in fields.items()} == DEFAULTS
     assert {"TREE_DECODE_CONFIG", "THINK_MODE", "THINK_START_TAG", "THINK_END_TAG", "THINK_END_TOKEN_ID"} < set(
         VARIABLES
     )
@@ -122,14 +120,15 @@ def test_every_setting_has_one_value_from_json_and_from_its_variable() -> None:
         "num_return_sequences": (2, "2"),
         "eos_token_id": ([2], "2"),
     }
-    assert {setting.name for setting in VARIABLES.values()} == set(said)
-    for variable, setting in VARIABLES.items():
-        value, text = said[setting.name]
-        from_json, from_env = rtp.Config.from_json({setting.name: value}), rtp.Config.from_env({variable: text})
-        assert from_json == from_env, setting.name
-        assert from_json.sources == {setting.target: f"/{setting.name}"}
-        assert from_env.sources == {setting.target: variable}
-        again = rtp.Config(**{setting.target: getattr(from_json, setting.target)})
+    assert set(VARIABLES.values()) == set(said)
+    for variable, name in VARIABLES.items():
+        value, text = said[name]
+        target = SETTINGS[name].target
+        from_json, from_env = rtp.Config.from_json({name: value}), rtp.Config.from_env({variable: text})
+        assert from_json == from_env, name
+        assert from_json.sources == {target: f"/{name}"}
+        assert from_env.sources == {target: variable}
+        again = rtp.Config(**{target: getattr(from_json, target)})
         assert again == from_json
 
 

@@ -78,5 +78,7 @@ class Problems:
 
 def shown(value: object) -> str:
     """A value as a message shows it, cut where it is long."""
+    if type(value) is int and value.bit_length() > 200:
+        return "a number of more than 60 digits"  # Its digits are never written: that takes quadratic time.
     text = repr(value[:MAX_EVIDENCE] if isinstance(value, (str, list, tuple)) else value)
     return text if len(text) <= MAX_EVIDENCE else f"{text[:MAX_EVIDENCE]}..."

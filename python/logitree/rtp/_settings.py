@@ -1,6 +1,6 @@
-"""The settings of RTP-LLM's processors: names, variables, defaults, and how each is read from JSON or a variable.
+"""The table of RTP-LLM's settings: default, reader, variable, and whether a request may set it.
 
-It knows no processor: a setting is a value that was checked on its own.
+It knows no processor and no source: a setting is a value that was checked on its own.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import functools
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, NamedTuple
 
 from .. import _core
 from ._problems import shown
@@ -21,7 +21,7 @@ MAX_ROWS = 65_536
 MAX_COMBO = 4096
 """Tokens of an item."""
 MAX_WRONG = 8
-"""Wrong elements of one list that are told apart."""
+"""Wrong elements of one list that are reported one by one."""
 PREFIX = "LOGITREE_RTP_"
 """Of the variables of settings for which RTP-LLM has no variable."""
 
@@ -32,226 +32,37 @@ Found = tuple[str, str, str]
 class Wrong(Exception):
     """A value that a setting does not take."""
 
-    def __init__(self, message: str, help: str, *, found: list[Found] | None = None) -> None:
-        super().__init__(message)
-        self.found = [("", message, help)] if found is None else found
+    def __init__(self, *found: Found) -> None:
+        super().__init__(*found)
+        self.found = found
 
 
-def whole(least: int, most: int) -> Callable[[Any], int]:
-    """A whole number within bounds; true is no number."""
+class Kind(NamedTuple):
+    """How a setting's value is read."""
 
-    def read(value: Any) -> int:
-        if type(value) is not int or not least <= value <= most:
-            # The digits of a huge number are never written: that takes quadratic time.
-            huge = type(value) is int and value.bit_length() > 200
-            told = "a number of more than 60 digits" if huge else shown(value)
-            raise Wrong(f"the value is {told}", f"give a whole number from {least} to {most}")
-        return value
-
-    return read
+    read: Callable[[Any], Any]
+    """Checks a value of JSON; raises Wrong."""
+    said: Callable[[str], Any] = str
+    """The value of JSON that a variable's text means; a text that means none is left to be found wrong."""
 
 
-def flag(value: Any) -> bool:
-    """A boolean."""
-    if type(value) is not bool:
-        raise Wrong(f"the value is {shown(value)}", "give true or false")
+def checked(value: Any, is_right: bool, help: str) -> Any:
+    """The value, or Wrong with the way out."""
+    if not is_right:
+        raise Wrong(("", f"the value is {shown(value)}", help))
     return value
 
-
-def text(value: Any) -> str:
-    """A text that is not empty."""
-    if not isinstance(value, str) or not value:
-        raise Wrong(f"the value is {shown(value)}", "give a text that is not empty")
-    return value
-
-
-def path(value: Any) -> str:
-    """The name of a file."""
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise Wrong(f"the value is {shown(value)}", "give the path of a tree-decode file")
-    return value
-
-
-MODES = ("disabled", "adaptive", "enabled")
-
-
-def mode(value: Any) -> str:
-    """RTP-LLM's think mode, or its older numbers."""
-    if type(value) in (int, bool) and value in (0, 1):
-        return MODES[2 * value]
-    if isinstance(value, str):
-        written = value.strip().lower()
-        if (named := {"0": "disabled", "1": "enabled"}.get(written, written)) in MODES:
-            return named
-    raise Wrong(f"the value is {shown(value)}", "give disabled, adaptive or enabled, or 0 or 1")
-
-
-def thinks(value: Any) -> str:
-    """Whether a request thinks, as a think mode."""
-    return "enabled" if flag(value) else "disabled"
-
-
-_token = whole(0, LARGEST)
-
-
-def elements(value: Any, read: Callable[[Any], Any], help: str) -> tuple[Any, ...]:
-    """A list whose elements are each read; the first few that are wrong are told apart."""
-    if not isinstance(value, (list, tuple)):
-        raise Wrong(f"the value is {shown(value)}", help)
-    made, found = [], list[Found]()
-    for at, element in enumerate(value):
-        try:
-            made.append(read(element))
-        except Wrong as reason:
-            found += [(f"/{at}{inner}", message, way_out) for inner, message, way_out in reason.found]
-            if len(found) >= MAX_WRONG:
-                found.append(("", f"elements after {at} were not read", "mend those first"))
-                break
-    if found:
-        raise Wrong("", "", found=found)
-    return tuple(made)
-
-
-def ids(value: Any) -> tuple[int, ...]:
-    """Token ids; one stands for a list of it."""
-    if type(value) is int:
-        return (_token(value),)
-    return elements(value, _token, "give token ids, such as [128822, 271]")
-
-
-def end_id(value: Any) -> tuple[int, ...]:
-    """RTP-LLM's single end token; -1 is no token."""
-    return () if type(value) is int and value == -1 else (_token(value),)
-
-
-def combos(value: Any) -> tuple[tuple[int, ...], ...]:
-    """Items as token ids."""
-    help = "give a list of token ids for each item, such as [[10, 20, 30]]"
-    return elements(value, lambda combo: elements(combo, _token, help), help)
-
-
-def beams(value: Any) -> tuple[int, ...]:
-    """A number of beams for each step."""
-    return elements(value, whole(1, MAX_ROWS), "give a number of beams for each step, such as [4, 8]")
-
-
-def schema(value: Any) -> str:
-    """A JSON Schema, or its text."""
-    return _grammar("json_schema", value, (dict, bool, str))
-
-
-def tag(value: Any) -> str:
-    """A structural tag, or its text."""
-    return _grammar("structural_tag", value, (dict, str))
-
-
-def regex(value: Any) -> str:
-    """A regular expression."""
-    return _grammar("regex", value, (str,))
-
-
-def ebnf(value: Any) -> str:
-    """A grammar in GBNF, which is XGrammar's EBNF."""
-    return _grammar("ebnf", value, (str,))
-
-
-def _grammar(name: str, value: Any, kinds: tuple[type, ...]) -> str:
-    """The text of a grammar that compiles."""
-    if type(value) not in kinds or value == "":
-        called = {dict: "an object", bool: "true or false", str: "a text that is not empty"}
-        raise Wrong(f"the value is {shown(value)}", f"give {' or '.join(called[kind] for kind in kinds)}")
-    try:
-        written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
-        compiled(name, written)
-    except (RecursionError, ValueError, TypeError) as reason:
-        if isinstance(reason, _core.LogitreeError):
-            raise Wrong(" ".join(str(reason).split()), "") from reason
-        raise Wrong("the value cannot be written as JSON", "give JSON of less depth, with finite numbers") from reason
-    except _core.LogitreeError as reason:
-        raise Wrong(" ".join(str(reason).split()), "") from reason
-    return written
-
-
-RESPONSE_FORMATS = {
-    "json_schema": ("json_schema", "schema"),
-    "regex": ("regex", "pattern"),
-    "ebnf": ("ebnf", "grammar"),
-    "structural_tag": ("structural_tag", "structural_tag"),
-}
-"""The type of a `response_format` -> the setting that it is, and its member that has the value."""
-
-
-def response_format(value: Any) -> tuple[str, Any] | None:
-    """The setting and the value that a request's `response_format` means; None: any text.
-
-    Raises:
-        Wrong: it is of no known type, or its value is missing.
-    """
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            raise Wrong(f"the value is {shown(value)}", 'give an object, such as {"type": "json_object"}') from None
-    kind = value.get("type") if isinstance(value, dict) else None
-    if kind == "text":
-        return None
-    if kind == "json_object":
-        return "json_schema", {"type": "object"}
-    if kind not in RESPONSE_FORMATS:
-        known = ", ".join(["text", "json_object", *RESPONSE_FORMATS])
-        raise Wrong(f"the value is {shown(value)}", f"give an object whose type is one of {known}")
-    name, member = RESPONSE_FORMATS[kind]
-    inner = value.get("json_schema") if kind == "json_schema" else value
-    found = inner.get(member) if isinstance(inner, dict) else None
-    if found is None and kind == "structural_tag":
-        found = value
-    if found is None:
-        raise Wrong(f"a response_format of the type {kind} without {member}", f"give its {member}")
-    return name, found
-
-
-@functools.lru_cache(maxsize=64)
-def compiled(name: str, written: str, compact: bool = False) -> _core.Grammar:
-    """The grammar of a setting's text. `compact`: JSON without other white space than XGrammar's own separators."""
-    if compact and name == "json_schema":
-        return _core.Grammar.json_schema(written, whitespace="compact", separators=(", ", ": "))
-    make: dict[str, Callable[[str], _core.Grammar]] = {
-        "json_schema": _core.Grammar.json_schema,
-        "structural_tag": _core.Grammar.structural_tag,
-        "regex": _core.Grammar.regex,
-        "ebnf": _core.Grammar.gbnf,
-    }
-    return make[name](written)
-
-
-# -- variables
 
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
-_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
 _FLAGS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
 
 
-def said_plainly(written: str) -> Any:
-    """The text itself."""
-    return written
-
-
-def said_whole(written: str) -> Any:
-    """A whole number; anything else is left to be found wrong."""
+def _said_whole(written: str) -> Any:
     return int(written) if _WHOLE.fullmatch(written.strip()) else written
 
 
-def said_flag(written: str) -> Any:
-    """A boolean, in one of the words for it."""
-    return _FLAGS.get(written.strip().lower(), written)
-
-
-def said_tag(written: str) -> Any:
-    r"""A text in which \n, \r, \t and \\ are written as two characters."""
-    return re.sub(r"\\([nrt\\])", lambda found: _ESCAPES[found[1]], written)
-
-
-def said_list(written: str) -> Any:
+def _said_list(written: str) -> Any:
     """JSON, or whole numbers with commas between them."""
     parts = [part.strip() for part in written.split(",")]
     if all(_WHOLE.fullmatch(part) for part in parts):
@@ -262,78 +73,188 @@ def said_list(written: str) -> Any:
         return written
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One row of the table."""
-
-    name: str
-    """In JSON: that of RTP-LLM's server argument or field of `generate_config`."""
-    read: Callable[[Any], Any]
-    """Checks a value; raises Wrong."""
-    default: Any = None
-    variable: str = ""
-    said: Callable[[str], Any] = said_plainly
-    """The value that a variable's text means."""
-    request: bool = True
-    """Whether a request may set it."""
-    field: str = ""
-    """The field of `Config` that it sets, where that has another name."""
-
-    @property
-    def target(self) -> str:
-        """The field of `Config` that it sets."""
-        return self.field or self.name
+def _whole(least: int, most: int) -> Kind:
+    """A whole number within bounds; a boolean is rejected."""
+    help = f"give a whole number from {least} to {most}"
+    return Kind(lambda value: checked(value, type(value) is int and least <= value <= most, help), _said_whole)
 
 
-def _rows() -> Iterator[Setting]:
-    yield Setting("tree_decode_config", path, None, "TREE_DECODE_CONFIG", request=False)
-    yield Setting("think_mode", mode, "disabled", "THINK_MODE", request=False)
-    yield Setting("in_think_mode", thinks, field="think_mode")
-    yield Setting("think_start_tag", text, "<think>\n", "THINK_START_TAG", said_tag, request=False)
-    yield Setting("think_end_tag", text, "</think>\n\n", "THINK_END_TAG", said_tag, request=False)
-    yield Setting("think_end_token_id", end_id, (), "THINK_END_TOKEN_ID", said_whole, False, "end_think_token_ids")
-    yield Setting("begin_think_token_ids", ids, (), said=said_list)
-    yield Setting("end_think_token_ids", ids, (), said=said_list)
-    yield Setting("max_thinking_tokens", whole(0, LARGEST), 32_000, said=said_whole)
-    yield Setting("json_schema", schema)
-    yield Setting("regex", regex)
-    yield Setting("ebnf", ebnf)
-    yield Setting("structural_tag", tag)
-    yield Setting(
-        "constrained_json_disable_any_whitespace",
-        flag,
-        False,
-        "CONSTRAINED_JSON_DISABLE_ANY_WHITESPACE",
-        said_flag,
-        request=False,
-    )
-    yield Setting(
-        "grammar_terminate_without_stop_token",
-        flag,
-        False,
-        "GRAMMAR_TERMINATE_WITHOUT_STOP_TOKEN",
-        said_flag,
-        request=False,
-    )
-    yield Setting("check_tree_root", flag, False, said=said_flag)
-    yield Setting("combo_token_size", whole(0, MAX_COMBO), 0, said=said_whole)
-    yield Setting("banned_combo_token_ids", combos, (), said=said_list)
-    yield Setting("enable_cross_sequence_ban", flag, False, said=said_flag)
-    yield Setting("cross_seq_diverge_start_combo", whole(0, LARGEST), 0, said=said_whole)
-    yield Setting("num_beams", whole(1, MAX_ROWS), 1, said=said_whole)
-    yield Setting("variable_num_beams", beams, (), said=said_list)
-    yield Setting("num_return_sequences", whole(0, MAX_ROWS), 0, said=said_whole)
-    yield Setting("eos_token_id", ids, (), said=said_list)
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and value != ""
 
 
-SETTINGS = {setting.name: setting for setting in _rows()}
-"""By their names in JSON."""
-VARIABLES = {
-    setting.variable or PREFIX + name.upper(): setting
-    for name, setting in SETTINGS.items()
-    if setting.variable or name != "in_think_mode"
+def _elements(value: Any, read: Callable[[Any], Any], help: str) -> tuple[Any, ...]:
+    """A list whose elements are each read; the first few that are wrong are reported one by one."""
+    checked(value, isinstance(value, (list, tuple)), help)
+    made, found = [], list[Found]()
+    for at, element in enumerate(value):
+        try:
+            made.append(read(element))
+        except Wrong as reason:
+            found += [(f"/{at}{inner}", message, way_out) for inner, message, way_out in reason.found]
+            if len(found) >= MAX_WRONG:
+                found.append(("", f"elements after {at} were not read", "mend those first"))
+                break
+    if found:
+        raise Wrong(*found)
+    return tuple(made)
+
+
+def _list(read: Callable[[Any], Any], help: str) -> Kind:
+    return Kind(lambda value: _elements(value, read, help), _said_list)
+
+
+MODES = ("disabled", "adaptive", "enabled")
+
+
+def _mode(value: Any) -> str:
+    """RTP-LLM's think mode, or its older numbers."""
+    if type(value) in (int, bool) and value in (0, 1):
+        return MODES[2 * value]
+    written = value.strip().lower() if isinstance(value, str) else ""
+    named = {"0": "disabled", "1": "enabled"}.get(written, written)
+    checked(value, named in MODES, "give disabled, adaptive or enabled, or 0 or 1")
+    return named
+
+
+FLAG = Kind(
+    lambda value: checked(value, type(value) is bool, "give true or false"),
+    lambda written: _FLAGS.get(written.strip().lower(), written),
+)
+THINKS = Kind(lambda value: "enabled" if FLAG.read(value) else "disabled")
+TAG = Kind(  # In a variable, \n, \r, \t and \\ are written as two characters.
+    lambda value: checked(value, _is_text(value), "give a text that is not empty"),
+    lambda written: re.sub(r"\\([nrt\\])", lambda found: _ESCAPES[found[1]], written),
+)
+PATH = Kind(lambda value: checked(value, _is_text(value) and "\0" not in value, "give the path of a tree-decode file"))
+WHOLE, ROWS = _whole(0, LARGEST), _whole(1, MAX_ROWS)
+_ID_LIST = _list(WHOLE.read, "give token ids, such as [128822, 271]")
+IDS = Kind(lambda value: (WHOLE.read(value),) if type(value) is int else _ID_LIST.read(value), _said_list)
+END_ID = Kind(lambda value: () if type(value) is int and value == -1 else (WHOLE.read(value),), _said_whole)
+_COMBO_HELP = "give a list of token ids for each item, such as [[10, 20, 30]]"
+COMBOS = _list(_list(WHOLE.read, _COMBO_HELP).read, _COMBO_HELP)
+BEAMS = _list(ROWS.read, "give a number of beams for each step, such as [4, 8]")
+
+
+class Syntax(NamedTuple):
+    """A kind of grammar."""
+
+    types: tuple[type, ...]
+    """Of its values."""
+    make: Callable[[str], _core.Grammar]
+    member: str
+    """Of a `response_format` of this type: it has the value."""
+
+
+GRAMMARS = {
+    "json_schema": Syntax((dict, bool, str), _core.Grammar.json_schema, "schema"),
+    "regex": Syntax((str,), _core.Grammar.regex, "pattern"),
+    "ebnf": Syntax((str,), _core.Grammar.gbnf, "grammar"),
+    "structural_tag": Syntax((dict, str), _core.Grammar.structural_tag, "structural_tag"),
 }
-"""By their names in the environment."""
+"""Settings; at most one of them has a value."""
+
+
+@functools.lru_cache(maxsize=64)
+def compiled(name: str, written: str, compact: bool = False) -> _core.Grammar:
+    """The grammar of a setting's text. `compact`: JSON without other white space than XGrammar's own separators."""
+    if compact and name == "json_schema":
+        return _core.Grammar.json_schema(written, whitespace="compact", separators=(", ", ": "))
+    return GRAMMARS[name].make(written)
+
+
+def _grammar(name: str, value: Any) -> str:
+    """The text of a grammar that compiles."""
+    types = GRAMMARS[name].types
+    called = {dict: "an object", bool: "true or false", str: "a text that is not empty"}
+    help = f"give {' or '.join(called[one] for one in types)}"
+    checked(value, type(value) in types and value != "", help)
+    try:
+        written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, allow_nan=False)
+        compiled(name, written)
+    except _core.LogitreeError as reason:
+        raise Wrong(("", " ".join(str(reason).split()), "")) from reason
+    except (RecursionError, ValueError, TypeError) as reason:
+        help = "give JSON of less depth, with finite numbers"
+        raise Wrong(("", "the value cannot be written as JSON", help)) from reason
+    return written
+
+
+def _of(default: Any, kind: Kind, variable: str = "", request: bool = True) -> Any:
+    """A field of the table. `variable`: RTP-LLM's; `request`: whether a request may set it."""
+    return field(default=default, metadata={"kind": kind, "variable": variable, "request": request})
+
+
+def _grammar_of(name: str) -> Any:
+    return _of(None, Kind(functools.partial(_grammar, name)))
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The settings. A name is that of RTP-LLM's server argument or field of `generate_config`."""
+
+    tree_decode_config: str | None = _of(None, PATH, "TREE_DECODE_CONFIG", request=False)
+    """Path of a tree-decode file."""
+    think_mode: Literal["disabled", "adaptive", "enabled"] = _of("disabled", Kind(_mode), "THINK_MODE", request=False)
+    """`enabled`: the output begins inside a thought. `adaptive`: inside one if the prompt has begun it, and the model
+    may begin one itself."""
+    think_start_tag: str = _of("<think>\n", TAG, "THINK_START_TAG", request=False)
+    think_end_tag: str = _of("</think>\n\n", TAG, "THINK_END_TAG", request=False)
+    begin_think_token_ids: tuple[int, ...] = _of((), IDS)
+    """The begin as token ids, instead of the tag."""
+    end_think_token_ids: tuple[int, ...] = _of((), IDS)
+    """The end as token ids, instead of the tag."""
+    max_thinking_tokens: int = _of(32_000, WHOLE)
+    """The budget of a thought in tokens; 0: thoughts are not constrained."""
+    json_schema: str | None = _grammar_of("json_schema")
+    regex: str | None = _grammar_of("regex")
+    ebnf: str | None = _grammar_of("ebnf")
+    structural_tag: str | None = _grammar_of("structural_tag")
+    constrained_json_disable_any_whitespace: bool = _of(
+        False, FLAG, "CONSTRAINED_JSON_DISABLE_ANY_WHITESPACE", request=False
+    )
+    """JSON has no white space but one space after its commas and colons."""
+    grammar_terminate_without_stop_token: bool = _of(False, FLAG, "GRAMMAR_TERMINATE_WITHOUT_STOP_TOKEN", request=False)
+    """A row is finished as soon as its grammar is complete (`GrammarProcessor.finished`)."""
+    check_tree_root: bool = _of(False, FLAG)
+    """Whether `processors` refuses a prompt that does not end with the tree's root."""
+    combo_token_size: int = _of(0, _whole(0, MAX_COMBO))
+    """Tokens of a recommended item; 0: no recommendation."""
+    banned_combo_token_ids: tuple[tuple[int, ...], ...] = _of((), COMBOS)
+    enable_cross_sequence_ban: bool = _of(False, FLAG)
+    cross_seq_diverge_start_combo: int = _of(0, WHOLE)
+    """From how many completed items on the later rows mask their largest logits where an item begins."""
+    num_beams: int = _of(1, ROWS)
+    variable_num_beams: tuple[int, ...] = _of((), BEAMS)
+    num_return_sequences: int = _of(0, _whole(0, MAX_ROWS))
+    eos_token_id: tuple[int, ...] = _of((), IDS)
+    """What ends a sequence; empty: the vocabulary's ends of generation."""
+
+
+class Setting(NamedTuple):
+    """A name by which sources give a setting."""
+
+    target: str
+    """The field of `Config` that it sets."""
+    kind: Kind
+    variable: str
+    """Empty: none."""
+    request: bool
+
+
+def _variants() -> Iterator[tuple[str, Setting]]:
+    for one in fields(_Settings):
+        kind, variable, request = one.metadata.values()
+        yield one.name, Setting(one.name, kind, variable or PREFIX + one.name.upper(), request)
+    yield "in_think_mode", Setting("think_mode", THINKS, "", True)
+    yield "think_end_token_id", Setting("end_think_token_ids", END_ID, "THINK_END_TOKEN_ID", False)
+
+
+SETTINGS = dict(_variants())
+"""By their names in JSON."""
+VARIABLES = {setting.variable: name for name, setting in SETTINGS.items() if setting.variable}
+"""The names in JSON of variables."""
+DEFAULTS = {one.name: one.default for one in fields(_Settings)}
 RESERVED = (PREFIX, "THINK_", "TREE_DECODE_")
 """Beginnings of variables that must be known."""
 ELSEWHERE = {
@@ -343,8 +264,6 @@ ELSEWHERE = {
 """Settings of RTP-LLM that are no processor's, and why nothing here reads them."""
 ELSEWHERE_VARIABLES = {"THINK_TERMINATE_TOKEN_ID": ELSEWHERE["think_terminate_token_id"]}
 """The same of variables with a beginning that is reserved."""
-GRAMMARS = ("json_schema", "regex", "ebnf", "structural_tag")
-"""Settings of which one at most has a value."""
 INSTEAD = {
     "think_start_tag": ("begin_think_token_ids",),
     "think_end_tag": ("end_think_token_ids",),
