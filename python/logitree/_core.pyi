@@ -2218,6 +2218,19 @@ class BeamCandidates:
 
     def __len__(self) -> int: ...
 
+def read_tree_decode(read: Callable[[int], str]) -> tuple[dict[str, Any], list[tuple[str, int, str]]]:
+    """Reads the fields of RTP-LLM's tree-decode file: those that it has, by their names, and what it has that
+    means nothing (kind, count, first place). A table is a dict from each key to its candidates in ascending
+    order: the bytes of int32 ids and, in `prefix_weight_dict`, of as many float32 weights after them.
+    `weight_dict` is a dict of floats.
+
+    Args:
+        read: returns about as many characters as it is asked for, and none at the end.
+
+    Raises:
+        PayloadError: it is no JSON, or no tree-decode file; `place` is a JSON pointer, with line and column.
+    """
+
 @final
 class CatalogueIndexBuilder:
     """Takes items, then writes an index."""

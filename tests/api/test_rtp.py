@@ -275,7 +275,7 @@ def test_random_weights_are_added(seed: int, named: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_reading_in_pieces_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_in_pieces_changes_nothing(seed: int) -> None:
     rng = random.Random(seed)
     keys = drawn(rng, "_")
     text = json.dumps({"x": ['a"\\\u00fc', {"y": [1, {}, []]}], "prefix_dict": keys}, indent=rng.choice([None, 1]))
@@ -285,7 +285,6 @@ def test_reading_in_pieces_changes_nothing(seed: int, monkeypatch: pytest.Monkey
             return super().read(rng.randrange(1, 9))
 
     whole = rtp.load_tree(text.encode(), vocabulary_size=40)
-    monkeypatch.setattr("logitree.rtp._json.LONGEST_ARRAY", seed)  # so that long arrays are read one by one
     pieces = rtp.load_tree(Pieces(text), vocabulary_size=40)
     assert whole.report == pieces.report
     assert whole.prefix.to_bytes() == pieces.prefix.to_bytes()
@@ -301,6 +300,22 @@ def test_hostile_files_are_errors_that_name_a_place(path: Path) -> None:
         rtp.load_tree(path)
     assert refused.value.place
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(("open", "close"), [("[", "]"), ('{"a":', "}")])
+def test_unknown_fields_are_skipped_however_deep(open: str, close: str) -> None:
+    deep = open * 20_000 + "0" + close * 20_000
+    tree = rtp.load_tree(f'{{"x": {deep}, "prefix_dict": {{"225": [5], "225_5": [2]}}}}')
+    assert (tree.report.items, tree.report.count("unknown field")) == (1, 1)
+
+
+def test_what_a_source_raises_is_raised() -> None:
+    class Broken(io.StringIO):
+        def read(self, size: int | None = -1) -> str:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        rtp.load_tree(Broken())
 
 
 def test_sources(tmp_path: Path) -> None:

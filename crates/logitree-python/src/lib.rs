@@ -26,6 +26,7 @@ mod recogniser;
 mod sampling;
 mod skeleton;
 mod tokenizer;
+mod tree_decode;
 mod trie;
 mod vocabulary;
 
@@ -53,5 +54,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     recogniser::register(m)?;
     llama_sampler::register(m)?;
     compose::register(m)?;
+    tree_decode::register(m)?;
     Ok(())
 }

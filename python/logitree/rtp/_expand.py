@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from array import array
+from bisect import bisect_left
+from itertools import repeat
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +25,14 @@ NO_CANDIDATE = 2**64 - 2
 MAX_ERROR_TOKENS = 1 << 28
 """Tokens of all paths to candidates without keys: a small file can have very long ones."""
 PART = 1 << 22
-"""Tokens that are given to the builder at once."""
+"""Tokens that are given to the catalogue at once."""
 
 
-class _Level:
-    """Keys of one length, and what leads to them: tokens [n, d] and weights of the same shape."""
+class Level:
+    """Keys of one length: their candidates, and the path to each as tokens [n, d] and weights of the same shape."""
 
     def __init__(
-        self, keys: list[str], rows: list[int], tokens: npt.NDArray[np.int32], weights: npt.NDArray[np.float32]
+        self, keys: list[str], rows: list[bytes], tokens: npt.NDArray[np.int32], weights: npt.NDArray[np.float32]
     ):
         self.keys = keys
         self.rows = rows
@@ -38,214 +40,213 @@ class _Level:
         self.weights = weights
 
 
-class Growth:
-    """What comes of a document: the tree, and what was seen meanwhile."""
-
-    def __init__(self, document: Document, findings: Findings, limit: int | None, path: str | os.PathLike[str] | None):
-        self.findings = findings
-        self.table = document.chosen(findings)
-        self.items = 0
-        self.errors = 0
-        self.dead = 0
-        self.empty = False
-        """Whether the empty path is an item."""
-        self.end_weights: list[tuple[list[int], float]] = []
-        self._document = document
-        self._limit = LARGEST + 1 if limit is None else limit
-        self._weighted = self.table.weighted or bool(document.weights)
-        self._builder = CatalogueBuilder(path, weighted=self._weighted)
-        self._field = "prefix_weight_dict" if self.table.weighted else "prefix_dict"
-        self._weights_used = 0
-        self._error_tokens = 0
-
-    def grow(self, tell: OnProgress) -> tuple[Catalogue, Report]:
-        """Builds the tree.
-
-        Raises:
-            PayloadError: two paths are spelled alike.
-            FileError, LimitError: as `Catalogue.from_codes`.
-        """
-        keys = len(self.table.rows)
-        first = self._first_key()
-        seen = bytearray(len(self.table))
-        root = str(self._document.start)
-        level: _Level | None = None
-        if first != "none":
-            seen[self.table.rows[root]] = 1
-            level = _Level([root], [self.table.rows[root]], np.zeros((1, 0), np.int32), np.zeros((1, 0), np.float32))
-        else:
-            self.empty = True
-        while level is not None and level.keys:
-            level = self._next(level, seen)
-        self._report_rest(seen)
-        report = Report(first, keys, self.items + self.empty, self.errors, self.findings.all())
-        return self._builder.finish(tell), report
-
-    def _first_key(self) -> FirstKey:
-        """What the first step's key looks like. Without the start's own, it is made from the keys after it."""
-        start = str(self._document.start)
-        if start in self.table.rows:
-            return "start"
-        head = start + self._document.sep
-        firsts = {key[len(head) :] for key in self.table.rows if key.startswith(head)}
-        tokens = sorted(int(text) for text in firsts if _is_id(text))
-        if not tokens:
-            return "none"
-        self.table.add(start, tokens, [0.0] * len(tokens))
-        return "path"
-
-    def _next(self, level: _Level, seen: bytearray) -> _Level:
-        """Gives the builder the items that end at a level, and returns the next level."""
-        keys: list[str] = []
-        rows: list[int] = []
-        complete: list[int] = []
-        dead: list[int] = []
-        on, off = _Ways(), _Ways()
-        known, sep, end = self.table.rows, self._document.sep, self._document.end
-        for parent, (key, row) in enumerate(zip(level.keys, level.rows, strict=True)):
-            tokens = self.table.tokens(row)
-            weights = self._weights_of(key, tokens, row)
-            allowed = len(tokens) if not tokens or tokens[-1] < self._limit else sum(t < self._limit for t in tokens)
-            if allowed < len(tokens):
-                self.findings.add(BEYOND, self._place(key), len(tokens) - allowed)
-            if not allowed:
-                (dead if len(tokens) else complete).append(parent)
-            for at in range(allowed):
-                token = tokens[at]
-                weight = weights[at] if weights else 0.0
-                if token == end:
-                    complete.append(parent)
-                    self._end_weight(level.tokens[parent], weight)
-                    continue
-                child = f"{key}{sep}{token}"
-                below = known.get(child)
-                if below is None:
-                    off.add(parent, token, weight)
-                    self.findings.add("candidate without a key", self._place(child))
-                    continue
-                if seen[below]:
-                    raise error(
-                        _core.PayloadError,
-                        "two paths are spelled alike",
-                        place=self._place(child),
-                        help="take a separator that is no digit",
-                    )
-                seen[below] = 1
-                keys.append(child)
-                rows.append(below)
-                on.add(parent, token, weight)
-        self._take_items(level, complete, dead)
-        self._take_errors(level, off)
-        return _Level(keys, rows, on.rows(level), on.weights_of(level))
-
-    def _weights_of(self, key: str, tokens: array[int], row: int) -> array[float] | list[float] | None:
-        """The candidates' weights, from the table or from the children's keys."""
-        named = self._document.weights
-        if not named:
-            return self.table.weights(row)
-        own = self.table.weights(row)
-        head = key + self._document.sep
-        weights = []
-        for at, token in enumerate(tokens):
-            weight = named.get(f"{head}{token}")
-            self._weights_used += weight is not None
-            weights.append(weight if weight is not None else own[at] if own else 0.0)
-        return weights
-
-    def _end_weight(self, tokens: npt.NDArray[np.int32], weight: float) -> None:
-        """Keeps the weight of an end token: the catalogue has no place for it."""
-        if weight:
-            self.end_weights.append((tokens.tolist(), weight))
-            self.findings.add("weight of the end", self._place(self._spelled(tokens.tolist())))
-
-    def _take_items(self, level: _Level, complete: list[int], dead: list[int]) -> None:
-        if level.tokens.shape[1] == 0:
-            self.empty = bool(complete)
-            return
-        if complete:
-            numbers = np.arange(self.items, self.items + len(complete), dtype=np.uint64)
-            self._builder.add(level.tokens[complete], items=numbers, weights=self._of(level.weights[complete]))
-            self.items += len(complete)
-        if dead:
-            numbers = np.full(len(dead), NO_CANDIDATE, np.uint64)
-            self._builder.add(level.tokens[dead], items=numbers, weights=self._of(level.weights[dead]))
-            self.dead += len(dead)
-
-    def _take_errors(self, level: _Level, ways: _Ways) -> None:
-        """Gives the builder what has no key, in parts: paths may be long whose text is in the file once."""
-        length = level.tokens.shape[1] + 1
-        self._error_tokens += length * len(ways.tokens)
-        if self._error_tokens > MAX_ERROR_TOKENS:
-            raise error(
-                _core.LimitError,
-                f"candidates without keys make paths of more than {MAX_ERROR_TOKENS} tokens together",
-                place=self._place(level.keys[0]),
-                help="give each candidate its key, or leave it out",
-            )
-        at_once = max(1, PART // length)
-        for at in range(0, len(ways.tokens), at_once):
-            part = ways.part(at, at + at_once)
-            numbers = np.full(len(part.tokens), NO_KEY, np.uint64)
-            self._builder.add(part.rows(level), items=numbers, weights=self._of(part.weights_of(level)))
-        self.errors += len(ways.tokens)
-
-    def _of(self, weights: npt.NDArray[np.float32]) -> npt.NDArray[np.float32] | None:
-        return weights if self._weighted else None
-
-    def _place(self, key: str) -> str:
-        """A key as a JSON pointer."""
-        return f"/{self._field}/{key[:200]}"
-
-    def _spelled(self, tokens: list[int]) -> str:
-        return self._document.sep.join(str(token) for token in [self._document.start, *tokens])
-
-    def _report_rest(self, seen: bytearray) -> None:
-        """Reports what no path leads to."""
-        sep = self._document.sep
-        for key, row in self.table.rows.items():
-            if not seen[row]:
-                parts = key.split(sep) if sep else [key]
-                ids = all(_is_id(part) for part in parts[1:]) and _is_id(parts[0].removeprefix("-"))
-                self.findings.add("unreachable key" if ids else "key that is no path", self._place(key))
-        unused = len(self._document.weights) - self._weights_used
-        if unused:
-            self.findings.add("weight of no candidate", "/weight_dict", unused)
-        if self.empty:
-            self.findings.add("end at the start", self._place(str(self._document.start)))
-
-
-class _Ways:
-    """Edges to the next level: parent, token and weight of each."""
+class Edges:
+    """Candidates of a level's keys: the place of the key, token and weight of each."""
 
     def __init__(self) -> None:
         self.parents = array("q")
         self.tokens = array("i")
         self.weights = array("f")
 
+    def __len__(self) -> int:
+        return len(self.tokens)
+
     def add(self, parent: int, token: int, weight: float) -> None:
+        """One more."""
         self.parents.append(parent)
         self.tokens.append(token)
         self.weights.append(weight)
 
-    def part(self, begin: int, end: int) -> _Ways:
-        """Some of them."""
-        made = _Ways()
-        made.parents, made.tokens, made.weights = (
-            self.parents[begin:end],
-            self.tokens[begin:end],
-            self.weights[begin:end],
+    def paths(self, level: Level, begin: int, end: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """The paths of some of them, tokens [n, d + 1] and weights of the same shape."""
+        parents = np.array(self.parents[begin:end], np.int64)
+        tokens = np.array(self.tokens[begin:end], np.int32)[:, None]
+        weights = np.array(self.weights[begin:end], np.float32)[:, None]
+        return (
+            np.concatenate([level.tokens[parents], tokens], axis=1),
+            np.concatenate([level.weights[parents], weights], axis=1),
         )
-        return made
 
-    def rows(self, level: _Level) -> npt.NDArray[np.int32]:
-        """The paths, tokens [n, d + 1]."""
-        own = np.array(self.tokens, np.int32)[:, None]
-        return np.concatenate([level.tokens[np.array(self.parents, np.int64)], own], axis=1)
 
-    def weights_of(self, level: _Level) -> npt.NDArray[np.float32]:
-        """Their weights, of the same shape."""
-        own = np.array(self.weights, np.float32)[:, None]
-        return np.concatenate([level.weights[np.array(self.parents, np.int64)], own], axis=1)
+class Step:
+    """The candidates of a level, by what they lead to."""
+
+    def __init__(self) -> None:
+        self.live = Edges()
+        """Those that have a key."""
+        self.keys: list[str] = []
+        """The keys of `live`."""
+        self.rows: list[bytes] = []
+        """The candidates of those."""
+        self.dead = Edges()
+        """Those that have none."""
+        self.complete: list[int] = []
+        """The places of the keys that an item ends at."""
+        self.barren: list[int] = []
+        """The places of the keys whose candidates are all beyond the vocabulary."""
+
+
+class TreeBuilder:
+    """Builds the catalogue of a document, and counts what it has."""
+
+    def __init__(self, document: Document, findings: Findings, limit: int | None, path: str | os.PathLike[str] | None):
+        self.items = 0
+        """Items of at least one token."""
+        self.errors = 0
+        """Candidates without a key."""
+        self.barren = 0
+        """Keys whose candidates are all beyond the vocabulary."""
+        self.empty = False
+        """Whether the empty path is an item."""
+        self.end_weights: list[tuple[list[int], float]] = []
+        """Of items: the weight of the end token after them, for which the catalogue has no place."""
+        self._document = document
+        self._findings = findings
+        self._limit = LARGEST + 1 if limit is None else limit
+        self._weighted = document.weighted or bool(document.weights)
+        self._catalogue = CatalogueBuilder(path, weighted=self._weighted)
+        self._weights_used = 0
+        self._error_tokens = 0
+
+    def build(self, tell: OnProgress) -> tuple[Catalogue, Report]:
+        """Builds the tree.
+
+        Raises:
+            PayloadError: two paths are spelled alike.
+            FileError, LimitError: as `Catalogue.from_codes`.
+        """
+        keys = len(self._document.table)
+        first = self._first_key()
+        if first == "none":
+            self.empty = True
+        else:
+            root = self._document.status([])
+            level = Level([root], [self._reach(root)], np.zeros((1, 0), np.int32), np.zeros((1, 0), np.float32))
+            while level.keys:
+                level = self._descend(level)
+        self._report_rest()
+        report = Report(first, keys, self.items + self.empty, self.errors, self._findings.all())
+        return self._catalogue.finish(tell), report
+
+    def _first_key(self) -> FirstKey:
+        """What the first step's key looks like. Without the start's own, it is made from the keys after it."""
+        table, start = self._document.table, self._document.status([])
+        if start in table:
+            return "start"
+        head = start + self._document.sep
+        firsts = {key[len(head) :] for key in table if key.startswith(head)}
+        tokens = sorted(int(text) for text in firsts if _is_id(text))
+        if not tokens:
+            return "none"
+        self._document.add(start, tokens)
+        return "path"
+
+    def _reach(self, key: str) -> bytes:
+        """The candidates of a key, which no other path may reach."""
+        row = self._document.table[key]
+        if row is None:
+            place, help = self._document.place(key), "take a separator that is no digit"
+            raise error(_core.PayloadError, "two paths are spelled alike", place=place, help=help)
+        self._document.table[key] = None
+        return row
+
+    def _descend(self, level: Level) -> Level:
+        """Gives the catalogue what ends at a level, and returns the next one."""
+        step = self._sorted(level)
+        self._add_items(level, step)
+        self._add_errors(level, step.dead)
+        return Level(step.keys, step.rows, *step.live.paths(level, 0, len(step.live)))
+
+    def _sorted(self, level: Level) -> Step:
+        """Sorts the candidates of a level's keys by what they lead to."""
+        step = Step()
+        table, sep, end = self._document.table, self._document.sep, self._document.end
+        for parent, (key, row) in enumerate(zip(level.keys, level.rows, strict=True)):
+            tokens, weights = self._document.candidates(row)
+            if self._document.weights:
+                weights = self._named_weights(key, tokens, weights)
+            allowed = bisect_left(tokens, self._limit)
+            if allowed < len(tokens):
+                self._findings.add(BEYOND, self._document.place(key), len(tokens) - allowed)
+                del tokens[allowed:]
+            if not tokens:
+                (step.barren if row else step.complete).append(parent)
+            for token, weight in zip(tokens, weights or repeat(0.0), strict=False):
+                if token == end:
+                    step.complete.append(parent)
+                    self._keep_end_weight(level.tokens[parent].tolist(), weight)
+                elif (child := f"{key}{sep}{token}") in table:
+                    step.rows.append(self._reach(child))
+                    step.keys.append(child)
+                    step.live.add(parent, token, weight)
+                else:
+                    step.dead.add(parent, token, weight)
+        return step
+
+    def _named_weights(self, key: str, tokens: list[int], own: list[float] | None) -> list[float]:
+        """The candidates' weights: those of the children's keys and, without one, the table's."""
+        head = key + self._document.sep
+        named = [self._document.weights.get(f"{head}{token}") for token in tokens]
+        self._weights_used += len(tokens) - named.count(None)
+        return [other if weight is None else weight for weight, other in zip(named, own or repeat(0.0), strict=False)]
+
+    def _keep_end_weight(self, tokens: list[int], weight: float) -> None:
+        if weight:
+            self.end_weights.append((tokens, weight))
+            self._findings.add("weight of the end", self._document.place(self._document.status(tokens)))
+
+    def _add_items(self, level: Level, step: Step) -> None:
+        """Gives the catalogue the items that end at a level, and the keys that only the end can follow."""
+        if level.tokens.shape[1] == 0:
+            self.empty = bool(step.complete)
+            return
+        numbers = np.arange(self.items, self.items + len(step.complete), dtype=np.uint64)
+        self._add(level.tokens[step.complete], level.weights[step.complete], numbers)
+        self._add(level.tokens[step.barren], level.weights[step.barren], NO_CANDIDATE)
+        self.items += len(step.complete)
+        self.barren += len(step.barren)
+
+    def _add_errors(self, level: Level, dead: Edges) -> None:
+        """Gives the catalogue what has no key, in parts: paths may be long whose text is in the file once."""
+        if not dead:
+            return
+        first = self._document.place(f"{level.keys[dead.parents[0]]}{self._document.sep}{dead.tokens[0]}")
+        self._findings.add("candidate without a key", first, len(dead))
+        length = level.tokens.shape[1] + 1
+        self._error_tokens += length * len(dead)
+        if self._error_tokens > MAX_ERROR_TOKENS:
+            raise error(
+                _core.LimitError,
+                f"candidates without keys make paths of more than {MAX_ERROR_TOKENS} tokens together",
+                place=self._document.place(level.keys[0]),
+                help="give each candidate its key, or leave it out",
+            )
+        at_once = max(1, PART // length)
+        for at in range(0, len(dead), at_once):
+            self._add(*dead.paths(level, at, at + at_once), NO_KEY)
+        self.errors += len(dead)
+
+    def _add(
+        self, tokens: npt.NDArray[np.int32], weights: npt.NDArray[np.float32], numbers: npt.NDArray[np.uint64] | int
+    ) -> None:
+        """Gives the catalogue paths, tokens and weights [n, d], with a number each or one for all."""
+        if len(tokens):
+            items = np.full(len(tokens), numbers, np.uint64)
+            self._catalogue.add(tokens, items=items, weights=weights if self._weighted else None)
+
+    def _report_rest(self) -> None:
+        """Reports what no path leads to."""
+        sep = self._document.sep
+        for key, row in self._document.table.items():
+            if row is not None:
+                parts = key.split(sep) if sep else [key]
+                ids = all(_is_id(part) for part in parts[1:]) and _is_id(parts[0].removeprefix("-"))
+                self._findings.add("unreachable key" if ids else "key that is no path", self._document.place(key))
+        unused = len(self._document.weights) - self._weights_used
+        if unused:
+            self._findings.add("weight of no candidate", "/weight_dict", unused)
+        if self.empty:
+            self._findings.add("end at the start", self._document.place(self._document.status([])))
 
 
 def _is_id(text: str) -> bool:

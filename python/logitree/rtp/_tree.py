@@ -15,8 +15,7 @@ from .._errors import error
 from .._progress import OnProgress, telling
 from ..catalogue import Catalogue
 from ._document import Document, read_document
-from ._expand import NO_KEY, Growth
-from ._json import Reader
+from ._expand import NO_KEY, TreeBuilder
 from ._report import BEYOND, Findings, Report
 
 Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
@@ -25,7 +24,9 @@ Source = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
 class RtpTree:
     """RTP-LLM's tree of candidates, made by `load_tree`. Nothing changes it."""
 
-    def __init__(self, document: Document, growth: Growth, prefix: Catalogue, report: Report, size: int | None) -> None:
+    def __init__(
+        self, document: Document, built: TreeBuilder, prefix: Catalogue, report: Report, size: int | None
+    ) -> None:
         self.start = document.start
         """The id that statuses begin with; it is never generated."""
         self.end = document.end
@@ -36,18 +37,18 @@ class RtpTree:
         self.prefix = prefix
         """The tree with all that can be generated: what leads to the error state has the item number 2**64 - 1, a key
         without a candidate in the vocabulary 2**64 - 2; items are numbered from 0, by length."""
-        self.empty = growth.empty
+        self.empty = built.empty
         """Whether the end token is allowed at the start."""
         self.walk = prefix.walk(end=self.end, vocabulary=size)
         """All that can be generated, what leads to the error state included."""
         self.paths = self.walk
         """The items only: for `logitree.beam_search` and `ItemWalk.matcher`."""
-        if growth.errors or growth.dead:
-            real = np.ones(growth.items, np.bool_)
+        if built.errors or built.barren:
+            real = np.ones(built.items, np.bool_)
             self.paths = prefix.walk(end=self.end, vocabulary=size, allowed=real)
         self.end_weights: dict[int, float] = {}
         """State of `walk` -> weight of the end token there. Processors add it; a search does not."""
-        for tokens, weight in growth.end_weights:
+        for tokens, weight in built.end_weights:
             state = self.walk.find(tokens)
             if state is not None:
                 self.end_weights[state] = weight
@@ -127,7 +128,7 @@ def _load(
     findings = Findings()
     opened, close = _open(source)
     try:
-        document = read_document(Reader(_characters(opened, lambda read: tell(read / 2))), findings)
+        document = read_document(_characters(opened, lambda read: tell(read / 2)), findings)
     except OSError as reason:
         if isinstance(reason, _core.LogitreeError):
             raise
@@ -135,8 +136,8 @@ def _load(
     finally:
         if close:
             opened.close()
-    growth = Growth(document, findings, vocabulary_size, index)
-    prefix, report = growth.grow(lambda written: tell(0.5 + written / 2))
+    builder = TreeBuilder(document, findings, vocabulary_size, index)
+    prefix, report = builder.build(lambda written: tell(0.5 + written / 2))
     beyond = report.count(BEYOND)
     if beyond and not report.items and not report.errors:
         raise error(
@@ -144,7 +145,7 @@ def _load(
             f"no item is left: {beyond} candidates lie outside the vocabulary of {vocabulary_size} tokens",
             help="load a tree of this model's vocabulary",
         )
-    return RtpTree(document, growth, prefix, report, vocabulary_size)
+    return RtpTree(document, builder, prefix, report, vocabulary_size)
 
 
 def _open(source: Source) -> tuple[IO[Any], bool]:
