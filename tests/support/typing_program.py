@@ -310,7 +310,7 @@ def catalogue() -> lt.Matcher:
 def recommended(tree_file: str, vocabulary: lt.Vocabulary) -> rtp.Processors:
     tree = rtp.load_tree(tree_file, vocabulary_size=100)
     assert_type(tree, rtp.RtpTree)
-    assert_type(tree.paths, lt.catalogue.ItemWalk)
+    assert_type(tree.item_walk, lt.catalogue.ItemWalk)
     assert_type(tree.report.findings, tuple[rtp.Finding, ...])
     decode = rtp.TreeProcessor(tree, 2)
     assert_type(decode.status, list[str])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import warnings
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from .. import _core
 from .._errors import error
 from .._progress import OnProgress, telling
-from ..catalogue import Catalogue
+from ..catalogue import Catalogue, ItemWalk
 from ._document import Document, read_document
 from ._expand import NO_KEY, TreeBuilder
 from ._report import BEYOND, Findings, Report
@@ -41,17 +42,23 @@ class RtpTree:
         """Whether the end token is allowed at the start."""
         self.walk = prefix.walk(end=self.end, vocabulary=size)
         """All that can be generated, what leads to the error state included."""
-        self.paths = self.walk
-        """The items only: for `logitree.beam_search` and `ItemWalk.matcher`."""
+        self.item_walk = self.walk
+        """Items only: for `logitree.beam_search` and `ItemWalk.matcher`."""
         if built.errors or built.barren:
             real = np.ones(built.items, np.bool_)
-            self.paths = prefix.walk(end=self.end, vocabulary=size, allowed=real)
+            self.item_walk = prefix.walk(end=self.end, vocabulary=size, allowed=real)
         self.end_weights: dict[int, float] = {}
         """State of `walk` -> weight of the end token there. Processors add it; a search does not."""
         for tokens, weight in built.end_weights:
             state = self.walk.find(tokens)
             if state is not None:
                 self.end_weights[state] = weight
+
+    @property
+    def paths(self) -> ItemWalk:
+        """The former name of `item_walk`."""
+        warnings.warn("RtpTree.paths is now item_walk", DeprecationWarning, stacklevel=2)
+        return self.item_walk
 
     def is_error(self, state: int) -> bool:
         """Whether a state of `walk` is that of a candidate without a key."""
