@@ -68,8 +68,6 @@ __all__ = [
     "fill_masks",
     "log_softmax",
     "log_sum_exp",
-    "mask_and",
-    "mask_and_not",
     "mask_apply",
     "mask_batch",
     "mask_contains",
@@ -80,11 +78,8 @@ __all__ = [
     "mask_ids",
     "mask_insert",
     "mask_new",
-    "mask_not",
-    "mask_or",
     "mask_remove",
     "mask_words",
-    "mask_xor",
     "prefill_plan",
     "reasoning_budget",
     "sampler",
@@ -2119,23 +2114,6 @@ def mask_remove(mask: _Mask, id: int) -> bool:
 
 def mask_fill(mask: _Mask, size: int, value: bool = True) -> None:
     """Adds every id below `size`, or removes every id, in place, in every row."""
-
-def mask_and(a: _Mask, b: _Mask, out: Any = None) -> Any:
-    """Ids in both, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ."""
-
-def mask_or(a: _Mask, b: _Mask, out: Any = None) -> Any:
-    """Ids in either, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ."""
-
-def mask_xor(a: _Mask, b: _Mask, out: Any = None) -> Any:
-    """Ids in exactly one, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ."""
-
-def mask_and_not(a: _Mask, b: _Mask, out: Any = None) -> Any:
-    """Ids in `a` that are not in `b`, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes
-    differ.
-    """
-
-def mask_not(mask: _Mask, size: int, out: Any = None) -> Any:
-    """Ids below `size` that are not in the mask, into `out` or a new array."""
 
 def mask_apply(logits: Any, mask: _Mask) -> None:
     """Writes minus infinity to the logits of ids that are not in the mask, in place; other logits are not written.

@@ -5,10 +5,20 @@ first, says whether the id is in the set. Two dimensions are a batch: one mask f
 XGrammar, llguidance, vLLM and SGLang. Wherever a mask is taken, uint32 arrays, rows of a larger array and
 int32 tensors in this machine's memory (DLPack) do as well; nothing is copied.
 
-Bits past the size are 0 in masks made here.
+Bits past the size are 0 in masks made here. Set operations are NumPy's: ``a & b``, ``a | b``, ``a ^ b``, ``a & ~b``,
+and ``new(size, fill=True) & ~a`` for the ids that are not in ``a``.
 """
 
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from logitree import _core
+from logitree._errors import error
 
 new = _core.mask_new
 words = _core.mask_words
@@ -20,17 +30,10 @@ contains = _core.mask_contains
 insert = _core.mask_insert
 remove = _core.mask_remove
 fill = _core.mask_fill
-and_ = _core.mask_and
-or_ = _core.mask_or
-xor = _core.mask_xor
-and_not = _core.mask_and_not
-not_ = _core.mask_not
 apply = _core.mask_apply
 fill_batch = _core.fill_masks
 
 __all__ = [
-    "and_",
-    "and_not",
     "apply",
     "contains",
     "count",
@@ -40,10 +43,33 @@ __all__ = [
     "from_ids",
     "insert",
     "new",
-    "not_",
-    "or_",
     "remove",
     "to_ids",
     "words",
-    "xor",
 ]
+
+_FORMER = {
+    "and_": ("a & b", np.bitwise_and),
+    "or_": ("a | b", np.bitwise_or),
+    "xor": ("a ^ b", np.bitwise_xor),
+    "and_not": ("a & ~b", lambda a, b, out: np.bitwise_and(a, ~b, out=out)),
+    "not_": ("new(size, fill=True) & ~a", lambda a, full, out: np.bitwise_and(full, ~a, out=out)),
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Callable[..., Any]:
+        """The set operations that were here, for one release."""
+        if name not in _FORMER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        text, operation = _FORMER[name]
+        warnings.warn(f"masks.{name} is NumPy's own: {text}", DeprecationWarning, stacklevel=2)
+
+        def combine(a: Any, b: Any, out: Any = None) -> Any:
+            a, b = np.asarray(a).view(np.int32), np.asarray(new(b, fill=True) if name == "not_" else b).view(np.int32)
+            if a.shape[-1] != b.shape[-1] or (name != "not_" and a.shape != b.shape):
+                raise error(_core.MaskError, f"masks of the shapes {a.shape} and {b.shape}")
+            made = operation(a, b, out=None if out is None else np.asarray(out).view(np.int32))
+            return made if out is None else out
+
+        return combine

@@ -65,12 +65,6 @@ def calls(bench: Bench, half: Words, few: Words) -> None:
         target=1000.0,
     )
     bench.case("contains", lambda: lt.masks.contains(half, 77_777), unit="ns", target=1000.0)
-    out = half.copy()
-    bench.case(
-        f"and of {SIZE:,}",
-        lambda: lt.masks.and_(half, few, out),
-        peers={"NumPy bitwise_and": lambda: np.bitwise_and(half, few, out)},
-    )
     for name, mask in (("1 % legal", few), ("half legal", half)):
         ours, numpy = listing(mask)
         bench.case(f"ids of {SIZE:,}, {name}", ours, peers={"NumPy unpackbits, flatnonzero": numpy})

@@ -1,4 +1,4 @@
-//! Masks in Python: functions over int32 arrays, in place and without copies; `logitree.mask` gives them their
+//! Masks in Python: functions over int32 arrays, in place and without copies; `logitree.masks` gives them their
 //! names. Conversions only.
 #![allow(unsafe_code)] // writes into other libraries' memory, each after a check that nothing overlaps
 
@@ -164,94 +164,6 @@ fn check_size(rows: &Rows<'_>, size: usize) -> PyResult<()> {
     Err(rows.error(message, &format!("{size} ids take {} words", words_for(size))))
 }
 
-/// Every word of `a` and its fellow of `b`, combined into `out` (which may be `a` or `b`) or a new array.
-fn combine<'py>(
-    a: &Bound<'py, PyAny>,
-    b: &Bound<'py, PyAny>,
-    out: Option<Bound<'py, PyAny>>,
-    with: impl Fn(u32, u32) -> u32,
-) -> PyResult<Bound<'py, PyAny>> {
-    let (x, y) = (mask_rows(a)?, mask_rows(b)?);
-    let shape = |rows: &Rows<'_>| (rows.is_flat(), rows.rows(), rows.columns());
-    let out = match out {
-        Some(out) => out,
-        None if x.is_flat() => PyArray1::<i32>::zeros(a.py(), x.columns(), false).into_any(),
-        None => PyArray2::<i32>::zeros(a.py(), [x.rows(), x.columns()], false).into_any(),
-    };
-    let mut z = mask_rows(&out)?;
-    for other in [&y, &z] {
-        if shape(other) != shape(&x) {
-            let [want, got] = [&x, other].map(|r| format!("{} rows of {} words", r.rows(), r.columns()));
-            return Err(fail(
-                format!("masks of {want} and of {got}"),
-                "masks of one operation have one shape",
-            ));
-        }
-    }
-    let shared = z.overlaps(&x) || z.overlaps(&y);
-    for i in 0..x.rows() {
-        if shared {
-            let words: Vec<u32> = x.row(i)?.iter().zip(y.row(i)?).map(|(p, q)| with(*p, *q)).collect();
-            // SAFETY: the slices of `x` and `y` are gone.
-            unsafe { z.row_mut::<u32>(i)? }.copy_from_slice(&words);
-        } else {
-            // SAFETY: `z` overlaps neither.
-            let to = unsafe { z.row_mut::<u32>(i)? };
-            to.iter_mut().zip(x.row(i)?.iter().zip(y.row(i)?)).for_each(|(r, (p, q))| *r = with(*p, *q));
-        }
-    }
-    drop(z);
-    Ok(out)
-}
-
-macro_rules! operations {
-    ($($(#[$doc:meta])* $name:ident: $with:expr;)*) => {$(
-        $(#[$doc])*
-        #[pyfunction]
-        #[pyo3(signature = (a, b, out=None))]
-        fn $name<'py>(
-            a: &Bound<'py, PyAny>,
-            b: &Bound<'py, PyAny>,
-            out: Option<Bound<'py, PyAny>>,
-        ) -> PyResult<Bound<'py, PyAny>> {
-            combine(a, b, out, $with)
-        }
-    )*};
-}
-
-operations! {
-    /// Ids in both, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ.
-    mask_and: |a, b| a & b;
-    /// Ids in either, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ.
-    mask_or: |a, b| a | b;
-    /// Ids in exactly one, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ.
-    mask_xor: |a, b| a ^ b;
-    /// Ids in `a` that are not in `b`, into `out` (which may be `a` or `b`) or a new array. MaskError if the shapes differ.
-    mask_and_not: |a, b| a & !b;
-}
-
-/// Ids below `size` that are not in the mask, into `out` or a new array.
-#[pyfunction]
-#[pyo3(signature = (mask, size, out=None))]
-fn mask_not<'py>(
-    mask: &Bound<'py, PyAny>,
-    size: usize,
-    out: Option<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    check_size(&mask_rows(mask)?, size)?;
-    let out = combine(mask, mask, out, |word, _| !word)?;
-    if !size.is_multiple_of(32) {
-        let mut rows = mask_rows(&out)?;
-        for i in 0..rows.rows() {
-            // SAFETY: this is the only slice.
-            if let Some(last) = unsafe { rows.row_mut::<u32>(i)? }.last_mut() {
-                *last &= (1 << (size % 32)) - 1;
-            }
-        }
-    }
-    Ok(out)
-}
-
 /// Writes minus infinity to the logits of ids that are not in the mask, in place; other logits are not written.
 ///
 /// `logits`: float32, float16, bfloat16, or uint16 (bfloat16 bits), [ids] or [rows, ids]; rows may be part
@@ -303,10 +215,5 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(mask_insert, m)?)?;
     m.add_function(wrap_pyfunction!(mask_remove, m)?)?;
     m.add_function(wrap_pyfunction!(mask_fill, m)?)?;
-    m.add_function(wrap_pyfunction!(mask_and, m)?)?;
-    m.add_function(wrap_pyfunction!(mask_or, m)?)?;
-    m.add_function(wrap_pyfunction!(mask_xor, m)?)?;
-    m.add_function(wrap_pyfunction!(mask_and_not, m)?)?;
-    m.add_function(wrap_pyfunction!(mask_not, m)?)?;
     m.add_function(wrap_pyfunction!(mask_apply, m)?)
 }
