@@ -1,11 +1,9 @@
-"""Tool calls: free text until a call begins, then one of the tools with arguments of its own, then free text again."""
-
-import json
-import re
+"""Tool calls: free text until a call begins, then one of the tools with arguments of its own."""
 
 import tiny
 
 import logitree as lt
+from logitree.protocols import Protocol
 
 TOOLS = [
     {"name": "look", "parameters": {"type": "object", "properties": {"at": {"enum": ["fox", "boat", "river"]}}}},
@@ -17,19 +15,14 @@ for tool in TOOLS:
 CALL = '<tool_call>\n{"name": "look", "arguments": {"at": "fox"}}\n</tool_call>'
 engine = tiny.engine(tiny.STORY + f"I look. {CALL} I saw the fox.\n" * 3)
 
-# With `at_least_one` the text is not complete before a call.
-grammar = lt.Grammar.tools(TOOLS, at_least_one=True, stop_after_first=True, whitespace="compact")
+constraint = Protocol.named("hermes").constraint(tools=TOOLS, parallel=False, whitespace="compact")
 calls = []
 for seed in range(3):
-    finish = list(lt.generate(engine, "What is there?\n", constraint=grammar, seed=seed, max_tokens=300))[-1]
-    assert isinstance(finish, lt.Finish)
-    found = re.findall(r"<tool_call>\n(.*)\n</tool_call>", finish.text)
-    if finish.reason == "max_tokens":  # free text has no end of its own
-        continue
-    call = json.loads(found[0])
-    assert [tool for tool in TOOLS if tool["name"] == call["name"]]
-    calls.append(call)
-    print(call["name"], call["arguments"])
+    generation = lt.generate(engine, "What is there?\n", constraint, seed=seed, max_tokens=300)
+    for call in generation.value.tool_calls:
+        assert [tool for tool in TOOLS if tool["name"] == call.name]
+        calls.append(call)
+        print(call.name, call.arguments)
 assert calls
 
 # Any structure of tags: here a note in brackets, in free text without exclamation marks.

@@ -70,7 +70,7 @@ ELSEWHERE = {
     "span_sampler_plan": "constraint=Skeleton.from_json(skeleton).sampled(plan)",
     "token_tree": "constraint=elizaos.token_tree(payload).at(path)",
     "path": "constraint=elizaos.token_tree(payload).at(path)",
-    "tools": "constraint=Grammar.tools(tools)",
+    "tools": "constraint=Protocol.of(engine).constraint(tools=tools), from logitree.protocols",
     "thought": "constraint=ReasoningBudget(...) + constraint",
     "following": "constraint=OneOf(values, following=...)",
     "canonical": 'constraint=OneOf(values, tokenizations="canonical")',

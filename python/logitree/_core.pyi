@@ -1538,14 +1538,13 @@ class Grammar:
         stop_after_first: bool = False,
         **options: Any,
     ) -> Grammar:
-        """Free text that contains calls of `tools`: functions and models by their names, dicts with "name" and
-        "parameters", or a mapping of names to what `of` takes.
+        """Free text that contains calls of `tools`. Deprecated: `Protocol.constraint(tools=...)` of
+        `logitree.protocols`.
 
-        `style`: "hermes" (`<tool_call>` around a JSON object with name and arguments), "llama"
-        (`<function=name>` around the arguments), or four texts: the beginning of a call, the text before and
-        the text after the arguments, and the end; `{name}` is the tool's name. `tokens`: whether beginning and
-        end are control tokens of the model. Other options are those of `tags` and of `of`. `Generation.value`
-        is the list of calls: see `value`.
+        `style`: "hermes", "llama" (`<function=name>` around the arguments), or four texts: the beginning of a
+        call, the text before and the text after the arguments, and the end; `{name}` is the tool's name.
+        `tokens`: whether beginning and end are control tokens. Other options are those of `tags` and of `of`.
+        `value` is the list of calls.
         """
 
     @staticmethod
@@ -1569,12 +1568,7 @@ class Grammar:
     def _read(written: str, value: Any = None) -> Grammar: ...
     def _with_value(self, value: Any) -> Grammar: ...
     def value(self, text: str, _tokens: Sequence[int], /) -> Any:
-        """What a complete output means: of `tools` the calls in it, dicts with "name" and "arguments", of every
-        other grammar the text itself.
-
-        Arguments of a function or a type are values of its types: members of an enum, a date, a model. Raises
-        ValueMismatchError for arguments that the types refuse.
-        """
+        """What a complete output means: the text itself, or what the grammar's maker reads in it."""
 
     @overload
     def __add__(self, other: Grammar | str, /) -> Grammar: ...

@@ -65,7 +65,7 @@ def _texts_of_grammars(model: _texts.Model) -> int:
         (lt.Grammar.json, json.dumps(document, indent=2)),
         (lt.Grammar.gbnf(CHESS), "1. e4 e5\n2. Nf3 Nc6\n3. Bb5 a6\n4. O-O Nf6\n"),
         (lt.Grammar.lark(LARK), "total = (a_1 + 2.5) * 3; rest = total / 2 - x"),
-        (lt.Grammar.tools([{"name": "f", "parameters": {"type": "object"}}]), "Free text before anything is called."),
+        (lt.Grammar.tags([("<f>", lt.Grammar.json(), "</f>")]), "Free text before anything is called."),
         (lt.Grammar.regex("[a-z ]+") & lt.Grammar.regex(".{3,20}"), "a few small words"),
     ]
     walked = 0

@@ -142,6 +142,7 @@ DESCRIBED: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:Grammar.tools:DeprecationWarning")
 def test_described_tools() -> None:
     grammar = G.tools(DESCRIBED)
     move = '<tool_call>\n{"name": "move", "arguments": {"to": "left"}}\n</tool_call>'
@@ -161,6 +162,7 @@ def test_described_tools() -> None:
     assert not forced.matches(move + move)
 
 
+@pytest.mark.filterwarnings("ignore:Grammar.tools:DeprecationWarning")
 def test_styles_of_tool_calls() -> None:
     tools = {"move": {"enum": ["left"]}, "stop": {"const": None}}
     llama = G.tools(tools, style="llama")
@@ -176,6 +178,7 @@ def test_styles_of_tool_calls() -> None:
             G.tools(wrong)
 
 
+@pytest.mark.filterwarnings("ignore:Grammar.tools:DeprecationWarning")
 def test_tool_calls_by_control_tokens() -> None:
     vocabulary = small()
     think = vocabulary.find(b"<think>")[0]
@@ -188,7 +191,8 @@ def test_tool_calls_by_control_tokens() -> None:
 
 @needs_pydantic
 def test_functions_as_tools() -> None:
-    grammar = G.tools([weather], whitespace="compact")
+    with pytest.deprecated_call(match="Protocol.named"):
+        grammar = G.tools([weather], whitespace="compact")
     call = '<tool_call>\n{"name": "weather", "arguments": {"city":"Oslo","days":2}}\n</tool_call>'
     assert grammar.matches(f"Let me look. {call}")
     assert not grammar.matches(call.replace("2", '"2"'))

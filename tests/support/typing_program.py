@@ -85,7 +85,7 @@ def grammars(vocabulary: lt.Vocabulary) -> lt.Grammar:
     assert_type(lt.Grammar.of(int | None, closed=False), lt.Grammar)
     assert_type(lt.Grammar.lark('start: "a" @b', grammars={"b": "c"}), lt.Grammar)
     tags = lt.Grammar.tags([("<a>", schema, ["</a>", lt.Grammar.token(3)])], triggers=["<"], excludes=["!"])
-    assert_type(lt.Grammar.tools({"f": int}, style="llama") | lt.Grammar.structural_tag({}) | tags, lt.Grammar)
+    assert_type(lt.Grammar.of(int) | lt.Grammar.structural_tag({}) | tags, lt.Grammar)
     assert_type(lt.Grammar.lazy(tags, words=["<a>"], tokens=[3, "<a>"], patterns=iter(["a"])), lt.Grammar)
     assert_type(schema.matches(b'"x"'), bool)
     assert_type(schema.warnings, list[str])

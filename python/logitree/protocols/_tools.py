@@ -11,7 +11,6 @@ from typing import Any
 
 from .._core import ConstraintError, Grammar
 from .._errors import ValueMismatchError, error
-from .._grammar import _named
 from .._schemas import _closed, arguments_reader, schema_of
 
 NAME = re.compile(r"[\w.\-/]{1,256}")
@@ -59,8 +58,37 @@ def tools_of(given: Mapping[str, Any] | Iterable[Any]) -> tuple[Tool, ...]:
     """
     return tuple(
         Tool(_checked(name), _schema(name, source), None if isinstance(source, Mapping) else source)
-        for name, source in _named(given).items()
+        for name, source in named_tools(given).items()
     )
+
+
+def named_tools(tools: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
+    """Names, and what describes the arguments of each.
+
+    Raises:
+        ConstraintError: a tool without a name, or two with one name.
+    """
+    if isinstance(tools, Mapping):
+        return dict(tools)
+    named: dict[str, Any] = {}
+    for tool in tools:
+        name, source = _described(tool) if isinstance(tool, Mapping) else (getattr(tool, "__name__", None), tool)
+        if not isinstance(name, str):
+            help = 'give a mapping of names, functions or classes, or dicts with "name" and "parameters"'
+            raise error(ConstraintError, f"a tool without a name: {tool!r}"[:200], help=help)
+        if name in named:
+            raise error(ConstraintError, f"two tools are called {name!r}", help="give each a name of its own")
+        named[name] = source
+    return named
+
+
+def _described(tool: Mapping[str, Any]) -> tuple[Any, Any]:
+    """A tool as the servers' interfaces describe it."""
+    inner = tool.get("function", tool)
+    for key in ("parameters", "input_schema", "inputSchema"):
+        if key in inner:
+            return inner.get("name"), inner[key]
+    return inner.get("name"), {"type": "object", "properties": {}, "additionalProperties": False}
 
 
 def _checked(name: str) -> str:

@@ -259,20 +259,18 @@ impl PyGrammar {
         PyGrammar::read(py, Syntax::Lazy { grammar, triggers })
     }
 
-    /// Free text that contains calls of `tools`: functions and models by their names, dicts with "name" and
-    /// "parameters", or a mapping of names to what `of` takes.
+    /// Free text that contains calls of `tools`. Deprecated: `Protocol.constraint(tools=...)` of `logitree.protocols`.
     ///
-    /// `style`: "hermes" (`<tool_call>` around a JSON object with name and arguments), "llama"
-    /// (`<function=name>` around the arguments), or four texts: the beginning of a call, the text before and the text
-    /// after the arguments, and the end; `{name}` is the tool's name. `tokens`: whether beginning and end are control tokens of
-    /// the model. Other options are those of `tags` and of `of`. `Generation.value` is the list of calls: see `value`.
+    /// `style`: "hermes", "llama" (`<function=name>` around the arguments), or four texts: the beginning of a call, the text
+    /// before and the text after the arguments, and the end; `{name}` is the tool's name. `tokens`: whether beginning and end
+    /// are control tokens. Other options are those of `tags` and of `of`. `value` is the list of calls.
     #[staticmethod]
     #[pyo3(signature = (tools, **options))]
     fn tools<'py>(
         tools: &Bound<'py, PyAny>,
         options: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        tools.py().import("logitree._grammar")?.getattr("tools_grammar")?.call((tools,), options)
+        tools.py().import("logitree.protocols._former")?.getattr("tools_grammar")?.call((tools,), options)
     }
 
     /// The grammar that `body` makes of its own name: `recursive(lambda me: "(" + me + ")" | digits)`.
@@ -322,11 +320,7 @@ impl PyGrammar {
         PyGrammar { value: Some(value), ..PyGrammar::new(self.part.clone()) }
     }
 
-    /// What a complete output means: of `tools` the calls in it, dicts with "name" and "arguments", of every other grammar the
-    /// text itself.
-    ///
-    /// Arguments of a function or a type are values of its types: members of an enum, a date, a model. Raises
-    /// ValueMismatchError for arguments that the types refuse.
+    /// What a complete output means: the text itself, or what the grammar's maker reads in it.
     #[pyo3(signature = (text, _tokens, /))]
     fn value<'py>(
         &self,
