@@ -2,57 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ._protocol import Block, Calls, Pairs, Protocol
 
-_CHATML_END = ("<|im_end|>", "<|endoftext|>")
 _THINK = Block("<think>", "</think>", "\n\n")
 _THINK_CLOSE = Block("<think>", "</think>")
-_OBJECT_TAGS = Calls(
-    trigger="<tool_call>",
-    head='<tool_call>\n{"name": "',
-    middle='", "arguments": ',
-    tail="}\n</tool_call>",
-    separator="\n",
-)
-_TAGS = ("<think>", "</think>", "<tool_call>", "</tool_call>")
-_DEEPSEEK = (
-    "<think>",
-    "</think>",
-    "<｜tool▁calls▁begin｜>",
-    "<｜tool▁calls▁end｜>",
-    "<｜tool▁call▁begin｜>",
-    "<｜tool▁call▁end｜>",
-    "<｜tool▁sep｜>",
-)
-_DSML = "｜DSML｜"
-
-
-def _dsml(name: str, models: tuple[str, ...], calls: str, invoke: str, parameter: str, template: str) -> Protocol:
-    """DeepSeek's markup of calls, whose words differ between versions."""
-    pair = f'<{_DSML}{parameter} name="'
-    return Protocol(
-        name=name,
-        models=models,
-        markers=("<think>", "</think>", _DSML),
-        reasoning=_THINK_CLOSE,
-        calls=Calls(
-            trigger=f"<{_DSML}{calls}>",
-            before="\n\n",
-            begin=f"<{_DSML}{calls}>\n",
-            head=f'<{_DSML}{invoke} name="',
-            middle='">\n',
-            tail=f"</{_DSML}{invoke}>\n",
-            end=f"</{_DSML}{calls}>",
-            pairs=Pairs(pair, '" string="false">', f"</{_DSML}{parameter}>\n", text_middle='" string="true">'),
-        ),
-        turn_end=("<｜end▁of▁sentence｜>",),
-        template=((_DSML, template),),
-        tokens=((_DSML, "<think>", "</think>"),),
-    )
-
-
-_GLM = (*_TAGS, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>")
-_GLM_END = ("<|user|>", "<|observation|>", "<|endoftext|>")
 _KIMI = (
     "<think>",
     "</think>",
@@ -65,6 +20,96 @@ _KIMI = (
 _HARMONY = ("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>")
 _TO = "<|channel|>commentary to=functions."
 _ROLE_TO = " to=functions."
+
+_TAGS = Calls("<tool_call>", '<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>", separator="\n")
+_LIST = Calls("[TOOL_CALLS]", '{"name": "', '", "arguments": ', "}", begin="[TOOL_CALLS][", separator=", ", end="]")
+_DEEPSEEK = Calls(
+    trigger="<｜tool▁calls▁begin｜>",
+    begin="<｜tool▁calls▁begin｜>",
+    head="<｜tool▁call▁begin｜>",
+    middle="<｜tool▁sep｜>",
+    tail="<｜tool▁call▁end｜>",
+    end="<｜tool▁calls▁end｜>",
+)
+
+_QWEN3 = Protocol(
+    name="qwen3",
+    models=("Qwen3", "Qwen3-Next", "QwQ"),
+    markers=("<think>", "</think>", "<tool_call>", "</tool_call>"),
+    reasoning=_THINK,
+    calls=_TAGS,
+    turn_end=("<|im_end|>", "<|endoftext|>"),
+    template=(("<tool_call>", "<think>", "<|im_start|>"), ("<tool_call>", "</think>", "<|im_start|>")),
+    tokens=(("<tool_call>", "<think>", "<|im_start|>"),),
+)
+_MISTRAL = Protocol(
+    name="mistral",
+    models=("Mistral 7B v0.3", "Mixtral 8x22B", "Mistral Nemo", "Mistral Large 2407", "tokenizers v2 to v7"),
+    markers=("[TOOL_CALLS]",),
+    calls=_LIST,
+    template=(("[TOOL_CALLS]",),),
+    tokens=(("[TOOL_CALLS]",),),
+)
+_DEEPSEEK_V3_1 = Protocol(
+    name="deepseek_v3_1",
+    models=("DeepSeek V3.1", "DeepSeek V3.2-Exp"),
+    markers=(
+        "<think>",
+        "</think>",
+        "<｜tool▁calls▁begin｜>",
+        "<｜tool▁calls▁end｜>",
+        "<｜tool▁call▁begin｜>",
+        "<｜tool▁call▁end｜>",
+        "<｜tool▁sep｜>",
+    ),
+    reasoning=_THINK_CLOSE,
+    calls=_DEEPSEEK,
+    turn_end=("<｜end▁of▁sentence｜>",),
+    template=(("<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>"),),
+    tokens=(("<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>"),),
+)
+_GLM_4_7 = Protocol(
+    name="glm_4_7",
+    models=("GLM-4.7", "GLM-5"),
+    markers=(*_QWEN3.markers, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"),
+    reasoning=_THINK_CLOSE,
+    calls=Calls(
+        trigger="<tool_call>",
+        head="<tool_call>",
+        middle="",
+        tail="</tool_call>",
+        pairs=Pairs("<arg_key>", "</arg_key><arg_value>", "</arg_value>"),
+    ),
+    turn_end=("<|user|>", "<|observation|>", "<|endoftext|>"),
+    template=(("<arg_key>", "</arg_key><arg_value>"),),
+    tokens=(("<arg_key>", "<arg_value>"),),
+)
+
+
+def _dsml(name: str, models: tuple[str, ...], calls: str, invoke: str, parameter: str) -> Protocol:
+    """DeepSeek's markup of calls, whose words differ between versions."""
+    dsml = "｜DSML｜"
+    return replace(
+        _DEEPSEEK_V3_1,
+        name=name,
+        models=models,
+        markers=("<think>", "</think>", dsml),
+        calls=Calls(
+            trigger=f"<{dsml}{calls}>",
+            before="\n\n",
+            begin=f"<{dsml}{calls}>\n",
+            head=f'<{dsml}{invoke} name="',
+            middle='">\n',
+            tail=f"</{dsml}{invoke}>\n",
+            end=f"</{dsml}{calls}>",
+            pairs=Pairs(
+                f'<{dsml}{parameter} name="', '" string="false">', f"</{dsml}{parameter}>\n", '" string="true">'
+            ),
+        ),
+        template=((dsml, f"{calls}>"),),
+        tokens=((dsml, "<think>", "</think>"),),
+    )
+
 
 PROTOCOLS: tuple[Protocol, ...] = (
     Protocol(
@@ -96,7 +141,8 @@ PROTOCOLS: tuple[Protocol, ...] = (
         template=(("<|channel|>", "<|message|>"),),
         tokens=(("<|channel|>", "<|message|>", "<|constrain|>"),),
     ),
-    Protocol(
+    replace(
+        _MISTRAL,
         name="mistral_args",
         models=("Mistral Small 3.2", "Magistral", "Devstral", "Ministral 3", "tokenizers v13 and later"),
         markers=("[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"),
@@ -105,60 +151,25 @@ PROTOCOLS: tuple[Protocol, ...] = (
         template=(("[TOOL_CALLS]", "[ARGS]"),),
         tokens=(("[TOOL_CALLS]", "[ARGS]"),),
     ),
-    Protocol(
-        name="mistral",
-        models=("Mistral 7B v0.3", "Mixtral 8x22B", "Mistral Nemo", "Mistral Large 2407", "tokenizers v2 to v7"),
-        markers=("[TOOL_CALLS]",),
-        calls=Calls(
-            trigger="[TOOL_CALLS]",
-            begin="[TOOL_CALLS][",
-            head='{"name": "',
-            middle='", "arguments": ',
-            tail="}",
-            separator=", ",
-            end="]",
-        ),
-        template=(("[TOOL_CALLS]",),),
-        tokens=(("[TOOL_CALLS]",),),
-    ),
-    _dsml("deepseek_v4_1", ("DeepSeek V4.1",), " calls", " invoke", " parameter", " calls>"),
-    _dsml("deepseek_v3_2", ("DeepSeek V3.2",), "function_calls", "invoke", "parameter", "function_calls>"),
-    _dsml("deepseek_v4", ("DeepSeek V4",), "tool_calls", "invoke", "parameter", "tool_calls>"),
-    Protocol(
+    _MISTRAL,
+    _dsml("deepseek_v4_1", ("DeepSeek V4.1",), " calls", " invoke", " parameter"),
+    _dsml("deepseek_v3_2", ("DeepSeek V3.2",), "function_calls", "invoke", "parameter"),
+    _dsml("deepseek_v4", ("DeepSeek V4",), "tool_calls", "invoke", "parameter"),
+    replace(
+        _DEEPSEEK_V3_1,
         name="deepseek_r1",
         models=("DeepSeek V3", "DeepSeek R1", "DeepSeek R1 0528"),
-        markers=_DEEPSEEK,
         reasoning=_THINK,
-        calls=Calls(
-            trigger="<｜tool▁calls▁begin｜>",
-            begin="<｜tool▁calls▁begin｜>",
+        calls=replace(
+            _DEEPSEEK,
             head="<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
             middle="\n```json\n",
             tail="\n```<｜tool▁call▁end｜>",
             separator="\n",
-            end="<｜tool▁calls▁end｜>",
         ),
-        turn_end=("<｜end▁of▁sentence｜>",),
         template=(("<｜tool▁calls▁begin｜>", "```json"),),
-        tokens=(("<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>"),),
     ),
-    Protocol(
-        name="deepseek_v3_1",
-        models=("DeepSeek V3.1", "DeepSeek V3.2-Exp"),
-        markers=_DEEPSEEK,
-        reasoning=_THINK_CLOSE,
-        calls=Calls(
-            trigger="<｜tool▁calls▁begin｜>",
-            begin="<｜tool▁calls▁begin｜>",
-            head="<｜tool▁call▁begin｜>",
-            middle="<｜tool▁sep｜>",
-            tail="<｜tool▁call▁end｜>",
-            end="<｜tool▁calls▁end｜>",
-        ),
-        turn_end=("<｜end▁of▁sentence｜>",),
-        template=(("<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>"),),
-        tokens=(("<｜tool▁calls▁begin｜>", "<｜tool▁sep｜>"),),
-    ),
+    _DEEPSEEK_V3_1,
     Protocol(
         name="kimi_k2",
         models=("Kimi K2", "Kimi K2 Thinking", "Kimi K2.5"),
@@ -194,10 +205,10 @@ PROTOCOLS: tuple[Protocol, ...] = (
         template=(("<minimax:tool_call>",),),
         tokens=(("<minimax:tool_call>",),),
     ),
-    Protocol(
+    replace(
+        _GLM_4_7,
         name="glm_4_5",
         models=("GLM-4.5", "GLM-4.5-Air", "GLM-4.6"),
-        markers=_GLM,
         reasoning=Block("<think>", "</think>", "\n"),
         calls=Calls(
             trigger="<tool_call>",
@@ -207,101 +218,57 @@ PROTOCOLS: tuple[Protocol, ...] = (
             separator="\n",
             pairs=Pairs("<arg_key>", "</arg_key>\n<arg_value>", "</arg_value>\n"),
         ),
-        turn_end=_GLM_END,
         template=(("<arg_key>", "</arg_key>\n<arg_value>"), ("<arg_key>", "</arg_key>\\n<arg_value>")),
-        tokens=(("<arg_key>", "<arg_value>"),),
     ),
-    Protocol(
-        name="glm_4_7",
-        models=("GLM-4.7", "GLM-5"),
-        markers=_GLM,
-        reasoning=_THINK_CLOSE,
-        calls=Calls(
-            trigger="<tool_call>",
-            head="<tool_call>",
-            middle="",
-            tail="</tool_call>",
-            pairs=Pairs("<arg_key>", "</arg_key><arg_value>", "</arg_value>"),
-        ),
-        turn_end=_GLM_END,
-        template=(("<arg_key>", "</arg_key><arg_value>"),),
-        tokens=(("<arg_key>", "<arg_value>"),),
-    ),
-    Protocol(
+    _GLM_4_7,
+    replace(
+        _QWEN3,
         name="qwen3_coder",
         models=("Qwen3-Coder", "Qwen3-Coder-Next", "Qwen3.5", "Qwen3.6"),
-        markers=_TAGS,
-        reasoning=_THINK,
-        calls=Calls(
-            trigger="<tool_call>",
+        calls=replace(
+            _TAGS,
             head="<tool_call>\n<function=",
             middle=">\n",
             tail="</function>\n</tool_call>",
-            separator="\n",
             pairs=Pairs("<parameter=", ">\n", "\n</parameter>\n"),
         ),
-        turn_end=_CHATML_END,
         template=(("<tool_call>", "<function=", "<parameter="),),
-        tokens=(("<tool_call>", "<think>", "<|im_start|>"),),
     ),
-    Protocol(
+    replace(
+        _QWEN3,
         name="exaone_4",
         models=("EXAONE 4.0",),
-        markers=_TAGS,
-        reasoning=_THINK,
-        calls=Calls(
-            trigger="<tool_call>",
-            head='<tool_call>{"name": "',
-            middle='", "arguments": ',
-            tail="}</tool_call>",
-            separator="\n",
-        ),
+        calls=replace(_TAGS, head='<tool_call>{"name": "', tail="}</tool_call>"),
         turn_end=("[|endofturn|]",),
         template=(("<tool_call>", "[|assistant|]"),),
         tokens=(("[|assistant|]", "[|endofturn|]"),),
     ),
-    Protocol(
-        name="qwen3",
-        models=("Qwen3", "Qwen3-Next", "QwQ"),
-        markers=_TAGS,
-        reasoning=_THINK,
-        calls=_OBJECT_TAGS,
-        turn_end=_CHATML_END,
-        template=(("<tool_call>", "<think>", "<|im_start|>"), ("<tool_call>", "</think>", "<|im_start|>")),
-        tokens=(("<tool_call>", "<think>", "<|im_start|>"),),
-    ),
-    Protocol(
+    _QWEN3,
+    replace(
+        _QWEN3,
         name="granite_4",
         models=("Granite 4.0",),
-        markers=_TAGS,
-        calls=_OBJECT_TAGS,
+        reasoning=None,
         turn_end=("<|end_of_text|>",),
         template=(("<tool_call>", "<|start_of_role|>"),),
         tokens=(("<tool_call>", "<|start_of_role|>"),),
     ),
-    Protocol(
+    replace(
+        _MISTRAL,
         name="granite_3",
         models=("Granite 3.0 to 3.3",),
         markers=("<|tool_call|>",),
-        calls=Calls(
-            trigger="<|tool_call|>",
-            begin="<|tool_call|>[",
-            head='{"name": "',
-            middle='", "arguments": ',
-            tail="}",
-            separator=", ",
-            end="]",
-        ),
+        calls=replace(_LIST, trigger="<|tool_call|>", begin="<|tool_call|>["),
         turn_end=("<|end_of_text|>",),
         template=(("<|tool_call|>",), ("<|start_of_role|>",)),
         tokens=(("<|tool_call|>", "<|start_of_role|>"),),
     ),
-    Protocol(
+    replace(
+        _QWEN3,
         name="hermes",
         models=("Hermes 2 Pro", "Hermes 3", "Qwen2.5", "ChatML models without a form of their own"),
         markers=("<tool_call>", "</tool_call>"),
-        calls=_OBJECT_TAGS,
-        turn_end=_CHATML_END,
+        reasoning=None,
         template=(("<tool_call>", "</tool_call>"), ("<|im_start|>",)),
         tokens=(("<tool_call>", "<|im_start|>"), ("<|im_start|>",)),
     ),
@@ -309,14 +276,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         name="llama3",
         models=("Llama 3.1", "Llama 3.2", "Llama 3.3"),
         markers=("<|python_tag|>",),
-        calls=Calls(
-            trigger='{"name": "',
-            head='{"name": "',
-            middle='", "parameters": ',
-            tail="}",
-            separator="; ",
-            prefix="<|python_tag|>",
-        ),
+        calls=Calls('{"name": "', '{"name": "', '", "parameters": ', "}", separator="; ", prefix="<|python_tag|>"),
         turn_end=("<|eom_id|>", "<|eot_id|>"),
         template=(("<|start_header_id|>", "<|eot_id|>"),),
         tokens=(("<|start_header_id|>", "<|eot_id|>"), ("<|python_tag|>",)),
