@@ -73,7 +73,7 @@ class Reading:
 
     def request(self, given: Mapping[str, Any]) -> Reading:
         """Reads a request's `generate_config`."""
-        values, sources = self._read(self._request(given))
+        values, sources = self._read(self._members(given, "the request", request=True))
         size = {**self.values, **values}.get("combo_token_size")
         banned = values.get("banned_combo_token_ids", ())
         fitting = tuple(combo for combo in banned if len(combo) == size)
@@ -157,18 +157,36 @@ class Reading:
             elif variable.startswith(RESERVED):
                 self.problems.note(variable[:200], "no variable of these processors")
 
-    def _members(self, given: Mapping[str, Any], file: str = "") -> Iterator[Given]:
-        """The members of an object that are settings."""
+    def _members(self, given: Mapping[str, Any], origin: str = "", *, request: bool = False) -> Iterator[Given]:
+        """The members of an object that are settings and, in a request, those that mean one."""
         for name, value in given.items():
-            place = _place(name, file)
-            if isinstance(name, str) and name in SETTINGS:
+            place = _place(name, origin)
+            setting = SETTINGS.get(name) if isinstance(name, str) else None
+            if setting is not None and request and not setting.request:
+                self.problems.add(place, "a request cannot set this", "set it in the file or in the environment")
+            elif setting is not None:
                 if name == "tree_decode_config" and isinstance(value, str) and value:
-                    value = os.path.join(os.path.dirname(file), value)
+                    value = os.path.join(os.path.dirname(origin), value)
+                if request and name == "cross_seq_diverge_start_combo" and type(value) is int:
+                    nearest = min(max(value, 0), LARGEST)
+                    if nearest != value:
+                        self.problems.note(place, "taken as the nearest number that is possible")
+                    value = nearest
                 yield name, place, value
+            elif request and name in _MEANT:
+                try:
+                    meant = _MEANT[name](value, given)
+                except Wrong as reason:
+                    self.problems.add(place, *reason.found[0][1:])
+                    continue
+                if meant is not None:
+                    yield meant[0], place, meant[1]
             elif name in ELSEWHERE:
                 self.problems.note(place, ELSEWHERE[name])
-            else:
+            elif not request or (_is_near(str(name), SETTINGS) and name not in ("bos_token_id", "pad_token_id")):
                 self.problems.add(place, "an unknown setting", _near(str(name), SETTINGS))
+            else:
+                self.problems.note(place, "no setting of these processors")
 
     def _parsed(self, data: bytes, file: str) -> Mapping[str, Any]:
         """The object of a file; empty, with a problem, if there is none."""
@@ -205,44 +223,18 @@ class Reading:
         self.problems.add(*problem)
         return {}
 
-    def _request(self, given: Mapping[str, Any]) -> Iterator[Given]:
-        """The members of a request's `generate_config` that are settings, or mean one."""
-        for name, value in given.items():
-            place = _place(name, "the request")
-            setting = SETTINGS.get(name) if isinstance(name, str) else None
-            if setting is not None and setting.request:
-                if name == "cross_seq_diverge_start_combo" and type(value) is int and not 0 <= value <= LARGEST:
-                    self.problems.note(place, "taken as the nearest number that is possible")
-                    value = 0 if value < 0 else LARGEST
-                yield name, place, value
-            elif setting is not None:
-                help = "set it in the file or in the environment"
-                self.problems.add(place, "a request cannot set this", help)
-            elif name in _MEANT:
-                try:
-                    meant = _MEANT[name](value, given)
-                except Wrong as reason:
-                    self.problems.add(place, *reason.found[0][1:])
-                    continue
-                if meant is not None:
-                    yield meant[0], place, meant[1]
-            elif name in ELSEWHERE:
-                self.problems.note(place, ELSEWHERE[name])
-            elif _is_near(str(name), SETTINGS) and name not in ("bos_token_id", "pad_token_id"):
-                self.problems.add(place, "an unknown setting", _near(str(name), SETTINGS))
-            else:
-                self.problems.note(place, "no setting of these processors")
-
 
 def _response_format(value: Any, _: Mapping[str, Any]) -> tuple[str, Any] | None:
     """The grammar that a request's `response_format` names; None: any text."""
+    if value is None:
+        return None
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):
             checked(value, False, 'give an object, such as {"type": "json_object"}')
     kind = value.get("type") if isinstance(value, dict) else None
-    if value is None or kind == "text":
+    if kind == "text":
         return None
     if kind == "json_object":
         return "json_schema", {"type": "object"}
