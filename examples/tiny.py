@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 import logitree as lt
-from logitree.engines import Engine, Logits
+from logitree.engines import Engine, Logits, Rows, Session
 
 BYTES = [bytes([byte]) for byte in b" .,:;!?\n\"'{}0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"]
 
 
-class TinyEngine:
+class TinyEngine(Engine):
     """Logits: the logarithm of how often a token follows the last one, and the last two, in the text."""
 
     name, n_ctx, n_batch, beam_rows = "tiny", 4096, 64, None
@@ -54,9 +54,9 @@ class TinyEngine:
         """A new, empty sequence."""
         return TinySession(self)
 
-    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> TinyBeams:
-        """Several sequences, for `lt.beam_search`."""
-        return TinyBeams(self)
+    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> TinySession:
+        """Several sequences, for lists of prompts and `lt.beam_search`."""
+        return TinySession(self)
 
     def logits(self, tokens: Sequence[int]) -> Logits:
         """The logits after these tokens."""
@@ -67,45 +67,20 @@ class TinyEngine:
         return np.log(weights)
 
 
-class TinySession:
-    """One sequence."""
-
-    def __init__(self, engine: TinyEngine) -> None:
-        self.engine, self.tokens = engine, list[int]()
-
-    @property
-    def room(self) -> int:
-        """How many more tokens fit."""
-        return self.engine.n_ctx - len(self.tokens)
-
-    def begin(self, tokens: Sequence[int]) -> int:
-        """Nothing is kept from before."""
-        self.tokens.clear()
-        return 0
-
-    def evaluate(self, tokens: Sequence[int]) -> Logits:
-        """The logits after these tokens."""
-        self.tokens += tokens
-        return self.engine.logits(self.tokens)
-
-
-class TinyBeams:
-    """Several sequences."""
+class TinySession(Session):
+    """Rows of tokens."""
 
     def __init__(self, engine: TinyEngine) -> None:
         self.engine, self.rows = engine, list[list[int]]()
 
-    def begin(self, prompts: Sequence[Sequence[int]]) -> np.ndarray:
-        """A row a prompt."""
-        self.rows = [list(prompt) for prompt in prompts]
-        return np.stack([self.engine.logits(row) for row in self.rows])
+    def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Rows:
+        """The logits after each row's tokens."""
+        self.rows = [[*row, *new] for row, new in zip(self.rows or [[]] * len(tokens), tokens, strict=True)]
+        return [self.engine.logits(row) for row in self.rows]
 
-    def step(self, parents: Any, tokens: Any) -> np.ndarray:
-        """New rows of old ones, a token each."""
-        return self.begin([[*self.rows[p], int(t)] for p, t in zip(parents, tokens, strict=True)])
-
-    def close(self) -> None:
-        """Nothing is held."""
+    def reorder(self, parents: Any) -> None:
+        """New rows of old ones."""
+        self.rows = [self.rows[parent] for parent in parents]
 
 
 def engine(text: str) -> Engine:

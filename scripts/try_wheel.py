@@ -15,7 +15,7 @@ PROGRAM = '''
 import numpy as np
 import logitree
 
-class Table:
+class Table(logitree.engines.Engine, logitree.engines.Session):
     """An engine in which each token has the same logits at every position."""
 
     vocabulary = logitree.Vocabulary.from_tokens([b"a", b"b", b"c", b"yes", b"no", b""], special_ids=[5], eog_ids=[5])

@@ -5,7 +5,7 @@ import numpy as np
 import logitree
 
 
-class TableEngine:
+class TableEngine(logitree.engines.Engine, logitree.engines.Session):
     vocabulary = logitree.Vocabulary.from_tokens([*(bytes([b]) for b in range(256)), b"</s>"], eog_ids=[256])
     table = np.random.default_rng(0).normal(0, 3, (257, 257)).astype(np.float32)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from . import _core
 from ._constraint import OneOf
 from ._errors import IncompleteError, error
 from .engines import ContextFull, Engine, Logits
-from .engines._trees import PROMPT, Evaluated, tree_logits
+from .engines._trees import PROMPT, Evaluated
 
 TOLERANCE = 1e-6
 """How much the search of all spellings may leave out: the share of the probability of all texts together."""
@@ -86,7 +86,7 @@ class TextTree:
             if more:
                 ends[node] = log_sum(found[len(tokens) :])
 
-        evaluated = tree_logits(engine, prompt, self.parents, self.tokens, read)
+        evaluated = engine.tree_logits(prompt, self.parents, self.tokens, read)
         # A child's number is greater than its parent's.
         totals = [0.0] * len(gains)
         for node, on in enumerate(self._children):
@@ -152,13 +152,13 @@ def whole(one_of: OneOf) -> list[bytes]:
     return made
 
 
-def canonical(engine: Any, one_of: OneOf, texts: Sequence[bytes], *, is_asked: bool) -> list[tuple[int, ...]] | None:
+def canonical(engine: Engine, one_of: OneOf, texts: Sequence[bytes], *, is_asked: bool) -> list[tuple[int, ...]] | None:
     """The tokenizer's tokens of each text; None where there is no tokenizer, or it does not spell one of them.
 
     Raises:
         ConstraintError: that is so, and they are asked for.
     """
-    tokenize = one_of.tokenize or getattr(engine, "tokenize", None)
+    tokenize = one_of.tokenize or engine.tokenize
     if tokenize is None:
         if is_asked:
             raise error(_core.ConstraintError, "the engine has no tokenizer", help='use tokenizations="all"')
@@ -317,5 +317,5 @@ def _level_logs(
         if (at := wanted.get(node)) is not None:
             made[at] = log_probabilities(logits, allowed[at])
 
-    took = tree_logits(engine, prompt, parents, tokens, read)
+    took = engine.tree_logits(prompt, parents, tokens, read)
     return list(zip(allowed, made, strict=True)), took

@@ -193,7 +193,7 @@ def generate(
         _row(engine, held, limit, *made, options, stop, drafter, healing)
         for held, limit, made, healing in zip(tokens, read, chains, heals, strict=True)
     ]
-    together = getattr(engine, "batch_rows", None) or len(rows)
+    together = engine.batch_rows or len(rows)
     generations: list[Generation[Any]] = []
     for at in range(0, len(rows), together):
         shared = _Shared(Loop(engine, rows[at : at + together], options))
@@ -276,7 +276,7 @@ def _row(
     drafter: Drafter | None,
     heal: bool,
 ) -> Row:
-    context = Context(engine.vocabulary, getattr(engine, "tokenize", None), tokens)
+    context = Context(engine.vocabulary, engine.tokenize, tokens)
     kept, text = healed(tokens, engine.vocabulary) if heal else (tokens, b"")
     spans = stream_of(constraint)
     # Nothing constrains the output after the text, or spans, which are counted from the beginning of their matcher.
@@ -295,7 +295,7 @@ def _row(
             help="make the matcher with the engine's vocabulary",
         )
     if options.tokenizations == "canonical" and matcher is not None:
-        own = getattr(engine, "own_tokenizer", None)
+        own = engine.own_tokenizer
         if own is None:
             raise EngineError("the engine does not give its tokenizer", help='use tokenizations="all"')
         inner = constraint.inner if isinstance(constraint, Typed) else constraint
@@ -329,5 +329,5 @@ def _row(
         row.speller = speller
     draft = None if drafter is None else drafter.begin(kept, engine.vocabulary)
     if speller is not None or draft is not None:
-        row.drafts = Drafts(engine.vocabulary, speller, draft, getattr(engine, "pass_costs", None))
+        row.drafts = Drafts(engine.vocabulary, speller, draft, engine.pass_costs)
     return row

@@ -201,7 +201,7 @@ class Generation(Generic[T]):
         # Where a stop string or a limit cuts a run of forced tokens, the decoder is ahead of the output.
         steps = row.decoder.trace[row.taken - len(row.out) : row.taken]
         stats = {f.name: getattr(finish.stats, f.name) for f in dataclasses.fields(finish.stats)}
-        model = row.context.vocabulary.name or getattr(self._shared.loop.engine, "name", "")
+        model = row.context.vocabulary.name or self._shared.loop.engine.name
         about = {"model": model, "finish": finish.reason, "complete": finish.complete, **stats}
         about["chain"] = str(row.decoder.chain)
         if row.constraint is not None:

@@ -6,63 +6,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-import numpy as np
 
 from . import _core
 from ._errors import EngineError, error
 from ._events import Progress
 from ._row import Options, Row, Taken
-from .engines import BatchSession, ContextFull, Engine, Logits, Session
-
-
-class Sessions:
-    """A batch session made of sessions of one sequence each, for engines that have no other."""
-
-    def __init__(self, sessions: Sequence[Session]) -> None:
-        self._sessions = sessions
-
-    def begin(self, row: int, tokens: Sequence[int]) -> int:
-        """How many of the prompt's tokens the engine holds already."""
-        begin = getattr(self._sessions[row], "begin", None)
-        return 0 if begin is None else int(begin(tokens))
-
-    @property
-    def drafts(self) -> bool:
-        """Whether tokens can be evaluated that are taken back later."""
-        (first, *others) = self._sessions
-        has = all(callable(getattr(first, name, None)) for name in ("evaluate_all", "rollback"))
-        return not others and has and bool(getattr(first, "can_draft", True))
-
-    @property
-    def draft_room(self) -> int:
-        """How many more tokens the only row may get in passes over proposals."""
-        return int(getattr(self._sessions[0], "draft_room", 1 << 62))
-
-    def evaluate_all(self, tokens: Sequence[int], last: int) -> Sequence[Logits]:
-        """The logits after each of the last tokens of the only row."""
-        made: Sequence[Logits] = self._sessions[0].evaluate_all(tokens, last)  # type: ignore[attr-defined]
-        return made
-
-    def rollback(self, n: int) -> None:
-        """The only row forgets its last tokens."""
-        if n:
-            self._sessions[0].rollback(n)  # type: ignore[attr-defined]
-
-    def evaluate(self, tokens: Sequence[Sequence[int]]) -> Sequence[Logits]:
-        """Evaluates each row that has tokens; with several rows the logits are copied, since engines reuse them."""
-        alone, made = len(self._sessions) == 1, []
-        for row, (session, new) in enumerate(zip(self._sessions, tokens, strict=True)):
-            try:
-                logits = session.evaluate(new) if new else np.empty(0, np.float32)
-            except ContextFull:
-                raise ContextFull((row,)) from None
-            made.append(logits if alone else logits.copy())
-        return made
-
-    def close(self) -> None:
-        """The sessions release their memory when they are collected."""
+from .engines import ContextFull, Engine, Logits, Rows, Session
 
 
 class Loop:
@@ -70,7 +19,7 @@ class Loop:
 
     def __init__(self, engine: Engine, rows: list[Row], options: Options) -> None:
         self.engine, self.rows, self.options = engine, rows, options
-        self._grain = getattr(engine, "n_batch", None) or 1 << 62
+        self._grain = engine.n_batch or 1 << 62
 
     def run(self) -> Iterator[None]:
         """Decodes all rows to their ends; each `None` is a moment at which rows may have new events."""
@@ -100,16 +49,12 @@ class Loop:
         if not row.over:
             self._take(row, row.settled([]))
 
-    def _session(self) -> Sessions | BatchSession:
-        batch = getattr(self.engine, "batch_session", None)
-        if len(self.rows) == 1 or batch is None:
-            return Sessions([self.engine.session() for _ in self.rows])
-        most = getattr(self.engine, "n_ctx", None) or 1 << 62
-        made: BatchSession = batch(
-            len(self.rows),
-            sum(min(len(row.unseen) + len(row.healing) + self.options.max_tokens, most) for row in self.rows),
-        )
-        return made
+    def _session(self) -> Session:
+        if len(self.rows) == 1:
+            return self.engine.session()
+        most = self.engine.n_ctx or 1 << 62
+        needed = (len(row.unseen) + len(row.healing) + self.options.max_tokens for row in self.rows)
+        return self.engine.batch_session(len(self.rows), sum(min(n, most) for n in needed))
 
     def _active(self) -> list[Row]:
         return [row for row in self.rows if not row.over]
@@ -121,11 +66,11 @@ class Loop:
         except Exception as raised:
             row.error = raised
 
-    def _prefill(self, session: Sessions | BatchSession) -> Iterator[None]:
+    def _prefill(self, session: Session) -> Iterator[None]:
         """Evaluates all of long prompts but what fits into one pass."""
         for at, row in enumerate(self.rows):
-            if isinstance(session, Sessions) and not row.over:
-                row.reused = session.begin(at, row.unseen)
+            if not row.over:
+                row.reused = session.begin(row.unseen, at)
                 del row.unseen[: row.reused]
         whole = sum(len(row.unseen) for row in self._active())
         while any(len(row.unseen) > self._grain for row in self._active()):
@@ -146,11 +91,11 @@ class Loop:
             if row.cancelled:
                 row.end("cancelled")
 
-    def _evaluate(self, session: Sessions | BatchSession, parts: Sequence[Sequence[int]]) -> Sequence[Logits] | None:
+    def _evaluate(self, session: Session, parts: Sequence[Sequence[int]]) -> Rows | None:
         """The logits of the rows that have tokens; rows that do not fit are ended first. None: no row is left."""
         while any(parts):
             try:
-                return session.evaluate(parts)
+                return session.evaluate_rows(parts)
             except ContextFull as full:
                 named = full.rows or range(len(self.rows))
                 for at in named:
@@ -158,7 +103,7 @@ class Loop:
                 parts = [[] if row.over else part for row, part in zip(self.rows, parts, strict=True)]
         return None
 
-    def _step(self, session: Sessions | BatchSession) -> None:
+    def _step(self, session: Session) -> None:
         """One forward pass, and what it decides."""
         if self._drafted_step(session):
             return
@@ -189,18 +134,16 @@ class Loop:
             else:
                 self._guarded(row, lambda row, token=int(tokens[at]): self._take(row, row.picked(token)))  # type: ignore[misc]
 
-    def _drafted_step(self, session: Sessions | BatchSession) -> bool:
+    def _drafted_step(self, session: Session) -> bool:
         """One forward pass over tokens that are proposed too: as long as what is sampled is what was proposed, the
         logits for the next token are there. Equal to one pass for each token. False: there is no proposal, or no room
         for it."""
-        active = self._active()
-        if len(active) != 1 or not isinstance(session, Sessions) or not session.drafts:
+        active, room = self._active(), session.draft_room()
+        if len(active) != 1 or active[0].drafts is None or room <= 0:
             return False
-        (row,) = active
-        if row.drafts is None:
-            return False
-        most = min(self.options.max_tokens - len(row.out) - 1, self._grain - 1, session.draft_room - len(row.unseen))
-        draft = row.drafts.propose(row.decoder, [*row.prompt, *row.out], most, len(row.unseen))
+        (row,), drafts = active, active[0].drafts
+        most = min(self.options.max_tokens - len(row.out) - 1, self._grain - 1, room - len(row.unseen))
+        draft = drafts.propose(row.decoder, [*row.prompt, *row.out], most, len(row.unseen))
         if not draft:
             return False
         try:
@@ -223,7 +166,8 @@ class Loop:
                 del row.unseen[:same]
         except Exception as raised:
             row.error = raised
-        session.rollback(len(draft) - right)
+        if right < len(draft):
+            session.rollback(len(draft) - right)
         return True
 
     def _passed(self, row: Row) -> None:
@@ -266,10 +210,9 @@ def checked_prompt(tokens: list[int], engine: Engine) -> list[int]:
     """
     if not tokens:
         raise EngineError("the prompt is empty", help="give at least one token of prompt")
-    n_ctx: Any = getattr(engine, "n_ctx", None)
-    if n_ctx is not None and len(tokens) > n_ctx:
+    if engine.n_ctx is not None and len(tokens) > engine.n_ctx:
         raise EngineError(
-            f"the prompt is {len(tokens)} tokens long, the context holds {n_ctx}",
+            f"the prompt is {len(tokens)} tokens long, the context holds {engine.n_ctx}",
             help="shorten it, or load the model with a larger n_ctx",
         )
     return tokens

@@ -235,7 +235,7 @@ def resume(model: Any, prompt: Any, text: str | bytes, constraint: Any, **option
             _core.ConstraintError, message, place=f"byte {first.byte_start}", help="repair(text) has the places"
         )
     engine = open_engine(model)
-    tokenize = getattr(engine, "tokenize", None)
+    tokenize = engine.tokenize
     whole = made.data.decode("utf-8", "ignore").encode() == made.data
     tokens = list(tokenize(made.text)) if tokenize is not None and whole else _spelled(engine.vocabulary, made.data)
     chat = options.pop("chat", None)

@@ -231,8 +231,8 @@ class _ModelDraft:
     """The smaller model's sequence."""
 
     def __init__(self, engine: Engine, most: int, tokens: Sequence[int]) -> None:
-        self._session: Any = engine.session()
-        if not callable(getattr(self._session, "rollback", None)):
+        self._session = engine.session()
+        if not self._session.can_rollback:
             raise EngineError("the drafter's sessions cannot roll back", help="use another engine for it")
         self._most = most
         self._tokens = list(tokens)

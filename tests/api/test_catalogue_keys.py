@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import logitree as lt
+from logitree.engines import Engine, Session
 
 LETTERS = [bytes([letter]) for letter in b"abcdefghijklmnopqrstuvwxyz "]
 VOCABULARY = lt.Vocabulary.from_tokens([*LETTERS, b"<e>"], eog_ids=[27])
@@ -98,7 +100,7 @@ def test_a_catalogue_is_a_constraint() -> None:
     assert len((catalogue & lt.Grammar.regex("r.*")).walk(VOCABULARY)) == 2
 
 
-class Letters:
+class Letters(Engine, Session):
     """A model of letters whose logits depend on nothing: an engine for beams."""
 
     vocabulary = VOCABULARY
@@ -110,16 +112,16 @@ class Letters:
     def tokenize(self, text: str) -> list[int]:
         return spell(text)
 
-    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> Letters:
+    def session(self) -> Letters:
         return self
 
-    def begin(self, prompts: list[list[int]]) -> Any:
-        return np.tile(np.linspace(0, 1, 28, dtype=np.float32), (len(prompts), 1))
+    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> Letters:
+        return self
 
-    def step(self, rows: Any, tokens: Any) -> Any:
-        return self.begin(list(tokens))
+    def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Any:
+        return np.tile(np.linspace(0, 1, 28, dtype=np.float32), (len(tokens), 1))
 
-    def close(self) -> None:
+    def reorder(self, parents: Any) -> None:
         return None
 
 

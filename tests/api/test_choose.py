@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from logitree.engines import ContextFull
+from logitree.engines import ContextFull, Session
 from logitree.engines._trees import groups
 from table_engine import DraftingEngine, TableEngine
 
@@ -33,7 +33,7 @@ class Tabled(TableEngine):
         return TabledSession(self)
 
 
-class TabledSession:
+class TabledSession(Session):
     """One sequence of a `Tabled`."""
 
     def __init__(self, engine: Tabled) -> None:
@@ -100,7 +100,7 @@ def test_calibration_divides_by_the_probability_without_the_prompt() -> None:
         def session(self) -> Any:
             engine = self
 
-            class Session(TabledSession):
+            class Asked(TabledSession):
                 def evaluate(self, tokens: Sequence[int]) -> np.ndarray:
                     self.held += tokens
                     row = np.full(257, -40.0, np.float32)
@@ -108,7 +108,7 @@ def test_calibration_divides_by_the_probability_without_the_prompt() -> None:
                     row[[ord("a"), ord("b")]] = np.log(rows[bytes(self.held)])
                     return row
 
-            return Session(engine)
+            return Asked(engine)
 
     engine = Biased({})
     assert lt.choose(engine, "?", ["a", "b"]).value == "a"

@@ -338,15 +338,16 @@ def test_several_answers_to_several_prompts(smollm2_gguf: Path) -> None:
         one = lt.Decoder(vocabulary, lt.Chain.llama_cpp(seed=3, temp=1.5), grammar)
         one.prime(prompt)
         batch.join(*one.sequences(4))
-    session = engine.beam_session(rows=8)
-    logits = session.begin(prompts)[[0, 0, 0, 0, 1, 1, 1, 1]]
+    session = engine.batch_session(8, forks=True)
+    logits = np.asarray(session.evaluate_rows(prompts))[[0, 0, 0, 0, 1, 1, 1, 1]]
     parents, answers = [0, 0, 0, 0, 1, 1, 1, 1], list(batch)
     while len(batch):
         tokens = batch.step(logits)
         running = np.flatnonzero(~batch.finished)
         batch.leave_finished()
         if len(batch):
-            logits = session.step(np.asarray(parents)[running], tokens[running])
+            session.reorder(np.asarray(parents)[running])
+            logits = session.evaluate_rows([[token] for token in tokens[running]])
             parents = list(range(len(batch)))
     texts = [vocabulary.decode(decoder.tokens).decode() for decoder in answers]
     assert all(text in (" Yes.", " No.", " Perhaps.") for text in texts[:4])

@@ -14,7 +14,8 @@ import pytest
 import logitree as lt
 from logitree.engines import ContextFull, Engine, Session
 from logitree.engines import open as open_engine
-from table_engine import TableEngine, TableSession
+from logitree.speculation import NGramDrafter
+from table_engine import DraftingEngine, TableEngine, TableSession
 
 ENGINE = TableEngine()
 JSON = {"type": "array", "items": {"enum": ["red", "green"]}, "minItems": 2, "maxItems": 9}
@@ -29,6 +30,63 @@ def test_twenty_lines_are_an_engine() -> None:
         open_engine(3)
     with pytest.raises(lt.EngineError, match="no such file or folder"):
         open_engine("nowhere.gguf")
+
+
+def test_an_engine_of_0_1_warns_and_works() -> None:
+    known = DraftingEngine(3)
+
+    class OldSession:
+        """Has the methods of a session, and no base."""
+
+        def __init__(self) -> None:
+            self.inner = known.session()
+            self.evaluate, self.evaluate_all, self.rollback = (
+                self.inner.evaluate,
+                self.inner.evaluate_all,
+                self.inner.rollback,
+            )
+
+        def begin(self, tokens: Sequence[int]) -> int:
+            """Nothing is held."""
+            return 0
+
+    class OldEngine:
+        """Has the methods of an engine, and no base."""
+
+        vocabulary, encode, tokenize, session = known.vocabulary, known.encode, known.tokenize, OldSession
+
+    def old(prompt: Any, **options: Any) -> Any:
+        with pytest.warns(DeprecationWarning, match=r"OldEngine is an engine of 0\.1: derive it from"):
+            return lt.generate(OldEngine(), prompt, seed=1, max_tokens=20, **options)  # type: ignore[arg-type]
+
+    drafter = NGramDrafter(1)
+    made, expected = old("abab", drafter=drafter), lt.generate(known, "abab", seed=1, max_tokens=20, drafter=drafter)
+    assert (made.tokens, made.stats.forward_passes) == (expected.tokens, expected.stats.forward_passes)
+    assert [one.tokens for one in old(["ab", "b"])] == [
+        one.tokens for one in lt.generate(known, ["ab", "b"], seed=1, max_tokens=20)
+    ]
+    with pytest.warns(DeprecationWarning, match="OldEngine"), pytest.raises(TypeError, match="searches no beams"):
+        lt.beam_search(OldEngine(), "a", ["x", "y"])  # type: ignore[arg-type]
+    for name in ("BatchSession", "BeamSession", "BeamEngine"):
+        with pytest.warns(DeprecationWarning, match=f"{name} is (Session|Engine) now"):
+            assert getattr(lt.engines, name) in (Session, Engine)
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        lt.engines.Nothing  # noqa: B018
+
+
+def test_what_a_session_is_not_able_to_do_is_an_error() -> None:
+    session = ENGINE.session()
+    for ask in (
+        lambda: session.evaluate_all([1], 1),
+        lambda: session.rollback(1),
+        lambda: session.reorder([0]),
+        lambda: ENGINE.batch_session(2, forks=True),
+    ):
+        with pytest.raises(lt.EngineError, match="a Table"):
+            ask()
+    assert (session.begin([1]), session.draft_room(), session.can_rollback) == (0, 0, False)
+    with pytest.raises(TypeError, match="defines neither"):
+        Session().evaluate([1])
 
 
 def test_nothing_runs_before_it_is_used() -> None:

@@ -96,10 +96,6 @@ MODULES = (
 """Modules whose classes documents name without their module."""
 
 
-OPTIONAL = {"Session.begin", "Session.evaluate_all", "Session.rollback"}
-"""Methods that a protocol does not require, and that are called where an engine has them."""
-
-
 def resolved(dotted: str) -> object:
     """What a dotted name of the package is; a field of a class is its class.
 
@@ -134,7 +130,7 @@ def test_names_of_the_package_exist(document: Path) -> None:
     classes |= {n for module in MODULES for n in vars(importlib.import_module(f"logitree.{module}")) if n[0].isupper()}
     # Names that may need a library that is not installed are looked up last.
     for found, arguments in sorted(set(NAMED.findall(text)), key=lambda n: ("transformers" in n[0], n)):
-        if found.split(".")[0] not in {"logitree", *classes} or found in OPTIONAL or found in HEADERS:
+        if found.split(".")[0] not in {"logitree", *classes} or found in HEADERS:
             continue
         try:
             thing = resolved(found)

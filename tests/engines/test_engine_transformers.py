@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from logitree.engines import BeamEngine, BeamSession
+from logitree.engines import ContextFull, Session
 from logitree.engines.transformers import Transformers, TreeLogitsProcessor, prefix_allowed_tokens_fn
 from slow_walk import SlowWalk
 from tiny_models import alone, near, tiny
@@ -30,48 +30,81 @@ def model(request: pytest.FixtureRequest) -> Any:
     return tiny(request.param)
 
 
-def test_every_row_is_as_if_it_were_alone(model: Any) -> None:
-    engine = Transformers(model)
-    assert isinstance(engine, BeamEngine)
-    session = engine.beam_session(3)
-    assert isinstance(session, BeamSession)
+def step(session: Session, parents: Any, tokens: Any) -> np.ndarray:
+    """The logits of new rows of old ones, a token more each."""
+    session.reorder(parents)
+    return np.asarray(session.evaluate_rows([[int(token)] for token in tokens]))
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama", "sliding"])
+def test_every_row_is_as_if_it_were_alone(kind: str) -> None:
+    model = tiny(kind)
+    session = Transformers(model).batch_session(6, forks=True)
     rows = [[4, 5, 6, 7, 8], [9], [10, 11, 12]]
-    near(session.begin(rows), alone(model, rows))
+    near(session.evaluate_rows(rows), alone(model, rows))
     generator = np.random.default_rng(1)
     for parents in ([0, 0, 2, 1, 1, 2], [5, 3, 3, 0], [2], [0, 0, 0], [2, 0, 1]):
         tokens = generator.integers(0, V, len(parents))
         rows = [[*rows[parent], int(token)] for parent, token in zip(parents, tokens, strict=True)]
-        near(session.step(np.array(parents), tokens), alone(model, rows))
+        near(step(session, np.array(parents), tokens), alone(model, rows))
     session.close()
 
 
+def test_rows_that_were_idle_fork_too(model: Any) -> None:
+    session = Transformers(model).batch_session(4, forks=True)
+    rows = [[4, 5, 6], [9], [10, 11], [7, 7]]
+    session.evaluate_rows(rows)
+    session.evaluate_rows([[1], [], [], []])
+    near(step(session, [3, 0, 3], [2, 3, 4]), alone(model, [[7, 7, 2], [4, 5, 6, 1, 3], [7, 7, 4]]))
+    session.evaluate_rows([[8], [], []])
+    near(session.evaluate_rows([[], [5, 6], []])[1], alone(model, [[4, 5, 6, 1, 3, 5, 6]])[0])
+
+
 def test_misuse_is_an_error_that_changes_nothing(model: Any) -> None:
-    session = Transformers(model).beam_session()
+    session = Transformers(model).batch_session(None, forks=True)
     with pytest.raises(lt.EngineError, match="no rows"):
-        session.step([0], [1])
+        session.reorder([0])
     for prompts, kind in (
         ([[]], lt.EngineError),
         ([], lt.EngineError),
         ([[V]], lt.TokenError),
         ([[-1]], lt.TokenError),
+        ([[1] * 49], ContextFull),
     ):
         with pytest.raises(kind):
-            session.begin(prompts)
-    with pytest.raises(lt.EngineError, match="49 tokens long, the model takes 48"):
-        session.begin([[1] * 49])
-    session.begin([[1] * 46])
-    with pytest.raises(lt.EngineError, match="begun already"):
-        session.begin([[1]])
-    for parents, tokens, kind in (([1], [5], lt.StateError), ([0], [V], lt.TokenError), ([0], [1, 2], lt.EngineError)):
+            session.evaluate_rows(prompts)
+    session.evaluate_rows([[1] * 46])
+    for parents, kind in (([1], lt.StateError), ([], lt.EngineError)):
         with pytest.raises(kind):
-            session.step(parents, tokens)
-    near(session.step([0, 0], [5, 6]), alone(model, [[1] * 46 + [5], [1] * 46 + [6]]))
-    session.step([0], [5])
-    with pytest.raises(lt.EngineError, match="49 tokens long"):
-        session.step([0], [5])
+            session.reorder(parents)
+    session.reorder([0, 0])
+    for tokens, kind in (([[5], [V]], lt.TokenError), ([[1]], lt.EngineError)):
+        with pytest.raises(kind):
+            session.evaluate_rows(tokens)
+    near(session.evaluate_rows([[5], [6]]), alone(model, [[1] * 46 + [5], [1] * 46 + [6]]))
+    session.evaluate_rows([[5], [5]])
+    with pytest.raises(ContextFull):
+        session.evaluate_rows([[5], []])
     session.close()
     with pytest.raises(lt.EngineError, match="no rows"):
-        session.step([0], [5])
+        session.reorder([0])
+
+
+def test_rows_that_cannot_fork_or_be_padded() -> None:
+    plain = Transformers(tiny("gpt2")).batch_session(2)
+    plain.evaluate_rows([[1], [2]])
+    near(step(plain, [1], [3]), alone(tiny("gpt2"), [[2, 3]]))
+    alone_each = Transformers(tiny("sliding")).batch_session(2)
+    alone_each.evaluate_rows([[1], [2]])
+    with pytest.raises(lt.EngineError, match="does not fork"):
+        alone_each.reorder([0])
+    sliding = Transformers(tiny("sliding")).batch_session(2, forks=True)
+    sliding.evaluate_rows([[1], [2]])
+    with pytest.raises(lt.EngineError, match="cannot be padded"):
+        sliding.evaluate_rows([[1, 2], [2]])
+    mamba = Transformers(tiny("mamba")).batch_session(2, forks=True)
+    mamba.evaluate_rows([[1] * 30, [2] * 30])
+    near(step(mamba, [1, 1], [3, 4]), alone(tiny("mamba"), [[2] * 30 + [3], [2] * 30 + [4]]))
 
 
 def test_models_that_cannot_be_searched() -> None:

@@ -16,6 +16,7 @@ import logitree as lt
 from logitree import engines
 from logitree.engines import ContextFull
 from logitree.engines.transformers import Transformers
+from logitree.engines.transformers._rows import _PaddedCache
 from tiny_models import alone, near, tiny, tokenizer, torch
 
 pytestmark = pytest.mark.peers
@@ -136,19 +137,19 @@ def test_a_pass_that_failed_leaves_nothing_wrong() -> None:
     engine = Transformers(tiny("llama"))
     session, batch = engine.session(), engine.batch_session(2)
     session.evaluate([4, 5, 6])
-    batch.evaluate([[4, 5, 6], [7]])
+    batch.evaluate_rows([[4, 5, 6], [7]])
 
     def fail(*_: Any) -> None:
         raise MemoryError("no more")
 
     handle = engine.model.model.layers[1].register_forward_pre_hook(fail)
-    for evaluate in (lambda: session.evaluate([7, 8]), lambda: batch.evaluate([[7], [8]])):
+    for evaluate in (lambda: session.evaluate([7, 8]), lambda: batch.evaluate_rows([[7], [8]])):
         with pytest.raises(MemoryError):
             evaluate()
     handle.remove()
     near(session.evaluate([9]), alone(engine.model, [[4, 5, 6, 9]])[0])
     with pytest.raises(lt.EngineError, match="earlier pass failed"):
-        batch.evaluate([[7], [8]])
+        batch.evaluate_rows([[7], [8]])
 
 
 # -- several sequences
@@ -168,7 +169,7 @@ def test_a_batch_equals_its_rows_alone(kind: str) -> None:
             new[1:4] = [[], [], []]
         if not any(new):
             continue
-        for row, tokens, logits in zip(rows, new, batch.evaluate(new), strict=True):
+        for row, tokens, logits in zip(rows, new, batch.evaluate_rows(new), strict=True):
             row += tokens
             if tokens:
                 near(logits, alone(model, [row])[0])
@@ -179,11 +180,11 @@ def test_rows_go_through_the_model_together() -> None:
     engine = Transformers(tiny("llama"))
     batch = engine.batch_session(4)
     with counted(engine.model) as shapes:
-        batch.evaluate([[1, 2, 3], [4], [5, 6], [7]])
-        batch.evaluate([[1], [4, 5], [5], [7]])
-        batch.evaluate([[1], [4], [5], []])
-        batch.evaluate([[1], [], [], []])
-        batch.evaluate([[1], [2], [], []])
+        batch.evaluate_rows([[1, 2, 3], [4], [5, 6], [7]])
+        batch.evaluate_rows([[1], [4, 5], [5], [7]])
+        batch.evaluate_rows([[1], [4], [5], []])
+        batch.evaluate_rows([[1], [], [], []])
+        batch.evaluate_rows([[1], [2], [], []])
     # Rows leave the batch where at least half of them are idle.
     assert shapes == [(4, 3), (4, 2), (4, 1), (1, 1), (2, 1)]
 
@@ -194,38 +195,38 @@ def test_padding_does_not_pile_up() -> None:
     rows: list[list[int]] = [[], [], []]
     for step in range(60):
         new = [[3, 4, 5, 6, 7, 8][: 6 if step % 3 == at else 1] for at in range(3)]
-        out = batch.evaluate(new)
+        out = batch.evaluate_rows(new)
         for row, tokens in zip(rows, new, strict=True):
             row += tokens
     for logits, row in zip(out, rows, strict=True):
         near(logits, alone(engine.model, [row])[0])
-    assert batch._padded is not None
-    assert batch._padded._mask.shape[1] < 1.5 * max(map(len, rows)) + 64
+    assert isinstance(batch._cache, _PaddedCache)
+    assert batch._cache._mask.shape[1] < 1.5 * max(map(len, rows)) + 64
 
 
 def test_rows_that_do_not_fit_are_named() -> None:
     engine = Transformers(tiny("gpt2"), n_ctx=10)
     batch = engine.batch_session(3)
     with pytest.raises(ContextFull) as full:
-        batch.evaluate([[1] * 11, [1], [1] * 12])
+        batch.evaluate_rows([[1] * 11, [1], [1] * 12])
     assert full.value.rows == (0, 2)
-    assert batch.tokens == ((), (), ())
-    batch.evaluate([[], [1] * 10, [2]])
+    assert batch.tokens == ()
+    batch.evaluate_rows([[], [1] * 10, [2]])
     with pytest.raises(ContextFull) as full:
-        batch.evaluate([[1], [1], [1]])
+        batch.evaluate_rows([[1], [1], [1]])
     assert full.value.rows == (1,)
-    near(batch.evaluate([[1], [], [3]])[2], alone(engine.model, [[2, 3]])[0])
+    near(batch.evaluate_rows([[1], [], [3]])[2], alone(engine.model, [[2, 3]])[0])
     for tokens, kind, match in (
         ([[1]], lt.EngineError, "1 lists of tokens for 3 rows"),
         ([[], [], []], lt.EngineError, "nothing to evaluate"),
         ([[V], [], []], lt.TokenError, "outside"),
     ):
         with pytest.raises(kind, match=match):
-            batch.evaluate(tokens)
+            batch.evaluate_rows(tokens)
     batch.close()
     with pytest.raises(lt.EngineError, match="0 rows"):
-        batch.evaluate([[1], [1], [1]])
-    with pytest.raises(lt.EngineError, match="a batch of 0 rows"):
+        batch.evaluate_rows([[1], [1], [1]])
+    with pytest.raises(lt.EngineError, match="a session of 0 rows"):
         engine.batch_session(0)
 
 
@@ -382,7 +383,7 @@ def test_cuda_gives_the_same_logits() -> None:
     rows: list[list[int]] = [[4, 5, 6], [7], [8, 9]]
     for new in (rows, [[1], [2, 3, 4], [5]], [[6], [], []], [[7], [8], [9]]):
         held = [[*before, *more] for before, more in zip(batch.tokens, new, strict=True)]
-        for logits, row, more in zip(batch.evaluate(new), held, new, strict=True):
+        for logits, row, more in zip(batch.evaluate_rows(new), held, new, strict=True):
             if more:
                 np.testing.assert_allclose(logits, alone(model, [row])[0], rtol=1e-3, atol=1e-3)
         np.testing.assert_allclose(session.evaluate(new[0]), alone(model, [held[0]])[0], rtol=1e-3, atol=1e-3)

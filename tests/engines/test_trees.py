@@ -12,7 +12,7 @@ import pytest
 
 import logitree as lt
 from logitree.engines import ContextFull
-from logitree.engines._trees import by_beams, by_sessions
+from logitree.engines._trees import by_rows, by_sessions
 
 llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 from logitree.engines.llama_cpp import LlamaCpp  # noqa: E402
@@ -50,7 +50,7 @@ def test_a_tree_gives_the_logits_of_sessions(engine: LlamaCpp, n: int) -> None:
     took = engine.tree_logits(prompt, parents, tokens, lambda node, row: rows.update({node: row.copy()}))
     assert sorted(rows) == list(range(-1, n))
     assert took.passes <= engine.counters.forward_passes - before <= took.passes + 1
-    for way in (by_beams, by_sessions) if n else (by_sessions,):
+    for way in (by_rows, by_sessions) if n else (by_sessions,):
         others: dict[int, np.ndarray] = {}
         way(engine, prompt, parents, tokens, lambda node, row: others.update({node: row.copy()}))  # noqa: B023
         assert sorted(others) == sorted(rows)

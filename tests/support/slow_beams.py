@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from logitree.engines import Engine, Session
 from slow_walk import FINISHED, SlowWalk
 
 Entry = tuple[float, float, tuple[int, ...]]
 """Rank, log-probability, tokens."""
 
 
-class HashModel:
+class HashModel(Engine):
     """An engine whose logits are a hash of everything that was read. `edit(tokens, logits)` may change them."""
 
     def __init__(
@@ -27,7 +28,7 @@ class HashModel:
         edit: Callable[[tuple[int, ...], np.ndarray], None] | None = None,
         rows: int | None = None,
     ) -> None:
-        self.vocabulary = vocabulary
+        self.vocabulary = vocabulary  # type: ignore[assignment]
         self.edit = edit
         self.beam_rows = rows
         self.sessions: list[HashSession] = []
@@ -36,7 +37,10 @@ class HashModel:
     def encode(self, prompt: Any, *, chat: bool | None = None) -> list[int]:
         return list(str(prompt).encode())
 
-    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> HashSession:
+    def session(self) -> HashSession:
+        return self.batch_session(1)
+
+    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> HashSession:
         self.sessions.append(HashSession(self, rows))
         return self.sessions[-1]
 
@@ -51,7 +55,7 @@ class HashModel:
         return self.known[tokens]
 
 
-class HashSession:
+class HashSession(Session):
     """A session of `HashModel`: it holds what was read."""
 
     def __init__(self, model: HashModel, rows: int | None) -> None:
@@ -61,19 +65,15 @@ class HashSession:
         self.steps = 0
         self.closed = False
 
-    def begin(self, prompts: Sequence[Sequence[int]]) -> np.ndarray:
-        self.read = [tuple(prompt) for prompt in prompts]
-        return self._logits()
-
-    def step(self, parents: Any, tokens: Any) -> np.ndarray:
+    def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> np.ndarray:
         assert not self.closed
-        self.steps += 1
-        self.read = [(*self.read[p], int(t)) for p, t in zip(parents, tokens, strict=True)]
-        assert self.room is None or len(self.read) <= self.room
-        return self._logits()
-
-    def _logits(self) -> np.ndarray:
+        self.read = [(*held, *new) for held, new in zip(self.read or [()] * len(tokens), tokens, strict=True)]
         return np.stack([self.model.logits(read) for read in self.read])
+
+    def reorder(self, parents: Any) -> None:
+        self.steps += 1
+        self.read = [self.read[parent] for parent in parents]
+        assert self.room is None or len(self.read) <= self.room
 
     def close(self) -> None:
         self.closed = True

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 import logitree as lt
-from logitree.engines import ContextFull
+from logitree.engines import ContextFull, Engine, Session
 
 
-class TableEngine:
+class TableEngine(Engine):
     """Logits are a row of a table, chosen by the last token; tokens are single bytes and an end."""
 
     def __init__(self, seed: int = 0, scale: float = 3.0) -> None:
@@ -26,7 +26,7 @@ class TableEngine:
         return TableSession(self.table)
 
 
-class TableSession:
+class TableSession(Session):
     """One sequence."""
 
     def __init__(self, table: np.ndarray) -> None:
@@ -90,6 +90,8 @@ class DraftingEngine(TableEngine):
 class DraftingSession(TableSession):
     """One sequence, with what it was asked."""
 
+    can_rollback = True
+
     def __init__(self, table: np.ndarray, n_ctx: int) -> None:
         super().__init__(table)
         self.n_ctx, self.passes, self.rolled_back = n_ctx, 0, 0
@@ -110,7 +112,11 @@ class DraftingSession(TableSession):
             for at in range(size - last + 1, size + 1)
         ]
 
-    def rollback(self, n: int) -> None:
+    def draft_room(self) -> int:
+        """No end."""
+        return 1 << 62
+
+    def rollback(self, n: int, row: int = 0) -> None:
         """Forgets tokens."""
         assert 0 < n <= len(self.evaluated)
         self.rolled_back += n

@@ -1,12 +1,11 @@
 """Beam search over a catalogue or any walk of token sequences: exact, diverse or sampled without replacement.
 
-`beam_search` is the entry point. Engines provide the sessions (`logitree.engines.BeamEngine`).
+`beam_search` is the entry point. Engines provide rows that fork (`logitree.engines.Session.reorder`).
 """
 
 from __future__ import annotations
 
 from .._core import beam_top
-from ..engines import BeamEngine, BeamSession
 from ..engines._rows import reindex
 from ._loop import BeamStep, OnBeamStep
 from ._options import Normalize, Width
@@ -17,8 +16,6 @@ from ._walk import FAILED, FINISHED, Candidates, TokenWalk
 __all__ = [
     "FAILED",
     "FINISHED",
-    "BeamEngine",
-    "BeamSession",
     "BeamStep",
     "Candidates",
     "Hypothesis",

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from .. import _core
-from .._errors import error
-from ..engines import BeamSession
+from .._errors import EngineError, error
+from ..engines import ContextFull, Session
 from ..engines._rows import reindex
 from ._gumbel import perturb
 from ._options import Options
@@ -67,7 +67,7 @@ class Search:
 
     def __init__(
         self,
-        session: BeamSession,
+        session: Session,
         walk: TokenWalk,
         options: Options,
         first: int,
@@ -95,7 +95,7 @@ class Search:
         """Steps until no beam is left, and returns each prompt's hypotheses."""
         beams = self._begin()
         rows = beams.groups // self.options.groups
-        logits: Any = self.session.begin(prompts)
+        logits = self._evaluated(prompts)
         if self.options.groups > 1:
             logits = logits[rows]
         last = math.inf if self.options.max_tokens is None else self.options.max_tokens
@@ -111,7 +111,8 @@ class Search:
             step += 1
             if len(beams.states) and step < last:
                 source = parents if step > 1 else before.groups[parents] // self.options.groups
-                logits = self.session.step(source, chosen.tokens)
+                self.session.reorder(source)
+                logits = self._evaluated([[token] for token in chosen.tokens.tolist()])
         return [self._found(i) for i in range(len(prompts))]
 
     def _begin(self) -> _Beams:
@@ -119,6 +120,14 @@ class Search:
         groups = np.arange(self.groups, dtype=np.int64)
         states = np.full(self.groups, self.walk.start, np.int64)
         return _Beams(groups, states, np.zeros(self.groups), np.zeros(self.groups))
+
+    def _evaluated(self, tokens: list[list[int]]) -> Any:
+        """The logits after these tokens of each row: [R, V]."""
+        try:
+            return np.asarray(self.session.evaluate_rows(tokens))
+        except ContextFull:
+            message = "the context has no room for the beams"
+            raise EngineError(message, help="shorten the prompt, or load the model with a larger n_ctx") from None
 
     def _tell(self, step: int, parents: Ints, chosen: Continuations, beams: _Beams) -> None:
         finished = sum(len(kept.best) for kept in self.kept)

@@ -14,11 +14,11 @@ import numpy as np
 
 from .. import _core
 from .._certain import Speller
-from .._constraint import OneOf, constraint_of, decoded
+from .._constraint import OneOf, Tokenize, constraint_of, decoded
 from .._errors import EngineError, error
 from .._healing import healed, is_healed
 from ..catalogue import Catalogue, CatalogueConstraint
-from ..engines import BeamEngine, Messages
+from ..engines import Engine, Messages
 from ..engines import open as open_engine
 from ._loop import OnBeamStep, Search
 from ._options import Normalize, Width, checked
@@ -28,12 +28,18 @@ from ._walk import TokenWalk
 Cancel = Callable[[], bool] | Flag
 """Asked between forward passes: a function that returns True, or a `threading.Event` that is set, ends the search."""
 
+_UNKNOWN_LENGTH = 32
+"""Tokens of a beam that memory is made for at first where the caller does not say."""
+
+_LIKELY_LENGTH = 64
+"""Tokens of a beam that memory is made for at first where the caller says more."""
+
 Prompt = str | Messages | Sequence[int]
 """Text, messages, or tokens."""
 
 
 def beam_search(
-    engine: BeamEngine | str | os.PathLike[str],
+    engine: Engine | str | os.PathLike[str],
     prompts: Prompt | Sequence[Prompt],
     what: Catalogue | CatalogueConstraint | TokenWalk | OneOf | Iterable[str] | Any,
     *,
@@ -114,10 +120,10 @@ def beam_search(
         sample,
         seed,
     )
-    if isinstance(engine, str | os.PathLike):
-        engine = cast(BeamEngine, open_engine(engine))
-    if not hasattr(engine, "beam_session"):
-        raise TypeError(f"{engine!r:.60} searches no beams: give an engine, or the path of a GGUF file or a folder")
+    engine = open_engine(engine)
+    if engine.beam_rows == 0:
+        help = "give a model of llama.cpp or transformers, or an engine with batch_session(forks=) and beam_rows"
+        raise TypeError(f"{engine!r:.60} searches no beams: {help}")
     texts = _texts_of(what)
     vocabulary = _vocabulary_of(engine)
     if heal and (texts is None or vocabulary is None):
@@ -128,7 +134,7 @@ def beam_search(
     if texts is not None and vocabulary is not None:
         pairs = zip(_several(prompts), encoded, strict=True)
         encoded = [
-            texts.healed(one.tokens, engine) if is_healed(heal, cast(Any, engine), prompt, chat, one.tokens) else one
+            texts.healed(one.tokens, engine) if is_healed(heal, engine, prompt, chat, one.tokens) else one
             for prompt, one in pairs
         ]
     stopped = cancel.is_set if isinstance(cancel, Flag) else cancel or (lambda: False)
@@ -136,8 +142,10 @@ def beam_search(
     for spelled, alike in groupby(encoded, key=lambda one: one.written):
         walk = _walk_of(what, vocabulary) if texts is None else texts.walk(cast(Any, spelled), vocabulary)
         for some in _together([one.tokens for one in alike], options.most_rows, engine.beam_rows):
-            rows = options.most_rows and options.most_rows * len(some)
-            session = engine.beam_session(rows, max_tokens)
+            rows = options.most_rows * len(some) if options.most_rows else engine.beam_rows
+            longer = min(max_tokens or _UNKNOWN_LENGTH, _LIKELY_LENGTH)
+            expected = None if rows is None else sum(map(len, some)) + rows * longer
+            session = engine.batch_session(rows, expected, forks=True)
             try:
                 search = Search(session, walk, options, len(results), len(some), on_step or (lambda _: None), stopped)
                 results += search.run(some)
@@ -165,26 +173,30 @@ class _Texts:
 
     values: dict[str, Any]
 
-    def written(self, engine: Any) -> Written:
+    def written(self, engine: Engine) -> Written:
         """The texts as the engine's tokenizer writes them."""
-        tokenize = getattr(engine, "tokenize", None)
-        if tokenize is None:
-            message = f"a {type(engine).__name__} does not tokenise texts"
-            raise EngineError(message, help="give a catalogue: Catalogue.from_texts(texts, tokenize)")
+        tokenize = _tokenizer(engine)
         return tuple(tuple(tokenize(text)) for text in self.values)
 
-    def healed(self, prompt: list[int], engine: Any) -> _Prompt:
+    def healed(self, prompt: list[int], engine: Engine) -> _Prompt:
         """What is kept of a prompt, and the texts as the tokenizer writes them with its end."""
         kept, end = healed(prompt, engine.vocabulary)
         if not end:
             return _Prompt(kept, self.written(engine))
-        speller = Speller(engine.vocabulary, engine.tokenize)
+        speller = Speller(engine.vocabulary, _tokenizer(engine))
         return _Prompt(kept, tuple(tuple(speller.spell(kept, 0, end + text.encode())[1]) for text in self.values))
 
     def walk(self, written: Written, vocabulary: _core.Vocabulary | None) -> TokenWalk:
         """The walk of the texts."""
         tokens = dict(zip(self.values, written, strict=True))
         return _walk_of(Catalogue.from_texts(list(tokens), tokens.__getitem__, items=list(tokens)), vocabulary)
+
+
+def _tokenizer(engine: Engine) -> Tokenize:
+    if engine.tokenize is None:
+        message = f"a {type(engine).__name__} does not tokenise texts"
+        raise EngineError(message, help="give a catalogue: Catalogue.from_texts(texts, tokenize)")
+    return engine.tokenize
 
 
 def _texts_of(what: Any) -> _Texts | None:
@@ -214,10 +226,10 @@ def _texts_of(what: Any) -> _Texts | None:
     return _Texts({text: text for text in texts})
 
 
-def _vocabulary_of(engine: Any) -> _core.Vocabulary | None:
+def _vocabulary_of(engine: Engine) -> _core.Vocabulary | None:
     """The engine's vocabulary; None where it has none: items that are tokens need no texts."""
     try:
-        known = getattr(engine, "vocabulary", None)
+        known: Any = engine.vocabulary
     except EngineError:
         return None
     return known if isinstance(known, _core.Vocabulary) else None
@@ -257,7 +269,7 @@ def _several(prompts: Any) -> list[Prompt]:
     return several
 
 
-def _tokens(engine: BeamEngine, prompt: Any, chat: bool | None) -> list[int]:
+def _tokens(engine: Engine, prompt: Any, chat: bool | None) -> list[int]:
     """The prompt's token ids."""
     plain = not isinstance(prompt, str) and all(isinstance(token, int | np.integer) for token in prompt)
     tokens = [int(token) for token in prompt] if plain else engine.encode(prompt, chat=chat)

@@ -1,97 +1,299 @@
-"""Several prompts in one context of llama.cpp: each row is a sequence, and all rows share a batch for each step."""
+"""Many sequences in one context of llama.cpp: rows fork by sharing cells, and all of them take one batch a step.
+
+A context of its own keeps the rows out of the way of what the engine's other sessions hold.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import time
+import weakref
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from .. import _core
 from .._errors import EngineError
-from . import ContextFull, Logits
-from ._llama_cpp_beams import GRAIN, Cells
+from ._llama_cpp_batch import Batch, Entry
+from ._rows import checked_rows, reindex
+from ._session import ContextFull, Rows, Session
 
 if TYPE_CHECKING:
     from .llama_cpp import LlamaCpp
 
+GRAIN = 256
+"""Cells are asked for in multiples of this, as llama.cpp pads them."""
 
-class LlamaRows:
-    """A batch session of a LlamaCpp engine. The logits of a row are those that it would get alone, to the bit on a CPU.
+_NO_LOGITS = np.empty(0, np.float32)
 
-    Args:
-        engine: the engine, whose model it shares.
-        rows: how many sequences.
-        tokens: the most tokens of all rows together; memory is made for so many.
+
+class Sizes(NamedTuple):
+    """How large a context is."""
+
+    rows: int
+    """Sequences of rows; there is one more, for what no row needs any more."""
+    cells: int
+    """Tokens of all sequences together; what rows have in common counts once."""
+
+
+class Cells:
+    """A context of llama.cpp with many sequences over one pool of cells, and the batch that fills it.
 
     Raises:
         EngineError: llama.cpp has no memory for it.
     """
 
-    def __init__(self, engine: LlamaCpp, rows: int, tokens: int) -> None:
-        self._engine = engine
-        self._lengths = [0] * rows
-        with engine._lock:
-            cells = engine._take_cells(rows, -(-max(tokens, engine.n_ctx) // GRAIN) * GRAIN)
-        self._cells: Cells | None = cells
-        self._room = cells.sizes.cells
+    def __init__(self, lib: Any, model: Any, sizes: Sizes, n_batch: int, n_threads: int, type_k: int) -> None:
+        self.lib, self.sizes = lib, sizes
+        params = lib.llama_context_default_params()
+        params.type_k = type_k
+        params.n_ctx = sizes.cells
+        params.n_seq_max = sizes.rows + 1
+        # llama.cpp aborts where a batch cannot ask for logits of every sequence.
+        params.n_batch = params.n_ubatch = max(n_batch, sizes.rows + 1)
+        params.kv_unified = True
+        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
+        params.n_threads = params.n_threads_batch = n_threads
+        self._context = context = lib.llama_init_from_model(model, params)
+        if not context:
+            raise EngineError(
+                f"llama.cpp cannot make a context of {sizes.cells} tokens for {sizes.rows} rows",
+                help="use fewer rows or beams, or a smaller max_tokens",
+            )
+        self.n_vocab = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model)))
+        self.memory = lib.llama_get_memory(context)
+        self.batch = Batch(lib, int(lib.llama_n_batch(context)))
+        self.free = weakref.finalize(self, lib.llama_free, context)
 
-    def evaluate(self, tokens: Sequence[Sequence[int]]) -> Sequence[Logits]:
-        """Appends tokens to rows; docs of `BatchSession.evaluate`.
+    def clear(self) -> None:
+        """Forgets every sequence."""
+        self.lib.llama_memory_clear(self.memory, True)
+
+    def decode(self, entries: Sequence[Entry]) -> npt.NDArray[np.float32]:
+        """Evaluates at most `n_batch` entries and gives the logits of those that asked, in their order.
 
         Raises:
-            ContextFull: rows would grow past the engine's context, or all rows past the memory; nothing was evaluated.
-            TokenError: a token is not in the vocabulary; nothing was evaluated.
-            EngineError: the session is closed, or llama.cpp failed.
+            ContextFull: no cells are left; sequences may hold a part of it.
+            EngineError: llama.cpp failed; likewise.
         """
-        engine, cells = self._engine, self._cells
-        if cells is None or not cells.free.alive:
-            raise EngineError("the session is closed", help="make a new one")
-        new = [len(one) for one in tokens]
-        if full := [i for i, n in enumerate(new) if n and self._lengths[i] + n > engine.n_ctx]:
-            raise ContextFull(full)
-        if sum(self._lengths) + sum(new) > self._room:
-            raise ContextFull([i for i, n in enumerate(new) if n])
-        if any(not 0 <= token < cells.n_vocab for one in tokens for token in one):
-            raise _core.TokenError(f"a token is outside the model's vocabulary of {cells.n_vocab}")
-        begun, made = time.perf_counter(), [np.empty(0, np.float32)] * len(tokens)
+        code = int(self.lib.llama_decode(self._context, self.batch.fill(entries)))
+        if code == 1:
+            raise ContextFull
+        if code:
+            raise EngineError(f"llama.cpp failed to evaluate {len(entries)} tokens (code {code})")
+        rows = sum(asked for *_, asked in entries)
+        if not rows:
+            return np.empty((0, self.n_vocab), np.float32)
+        address = ctypes.cast(self.lib.llama_get_logits(self._context), ctypes.c_void_p).value
+        if not address:
+            raise EngineError("llama.cpp holds no logits", help="an embedding-only context cannot generate")
+        flat = np.ctypeslib.as_array((ctypes.c_float * (rows * self.n_vocab)).from_address(address))
+        flat.flags.writeable = False
+        return flat.reshape(rows, self.n_vocab)
+
+
+@dataclass(slots=True)
+class Row:
+    """A row: the sequence that holds it, its first tokens, and those after them."""
+
+    sequence: int
+    prompt: list[int]
+    """The same list in rows that come from one."""
+    path: list[int]
+
+    def __len__(self) -> int:
+        return len(self.prompt) + len(self.path)
+
+
+class Places(NamedTuple):
+    """Which sequences hold new rows, and how they come to hold the beginning of them."""
+
+    held: list[int]
+    """The sequence of each new row."""
+    dead: list[int]
+    """Sequences of old rows without children, to be forgotten first."""
+    copies: list[tuple[int, int]]
+    """From and to, to be made after that."""
+
+    def move(self, cells: Cells) -> None:
+        """Forgets and copies.
+
+        What is forgotten keeps its cells, in a sequence that is never read. A freed cell would be filled by a later
+        token of some beam, whose cells would no longer be in the order of its tokens: sums over them would be
+        rounded differently, which a quantised model magnifies to whole units. `LlamaRows` evaluates everything again
+        when the cells are full.
+        """
+        for sequence in self.dead:
+            cells.lib.llama_memory_seq_cp(cells.memory, sequence, cells.sizes.rows, -1, -1)
+            cells.lib.llama_memory_seq_rm(cells.memory, sequence, -1, -1)
+        for source, target in self.copies:
+            cells.lib.llama_memory_seq_cp(cells.memory, source, target, -1, -1)
+
+
+def places(rows: Sequence[Row], parents: Sequence[int], most: int) -> Places:
+    """Where new rows are held: a parent's first child stays in its place, the others get places that are free.
+
+    `most`: how many sequences there are.
+    """
+    living = {rows[parent].sequence for parent in parents}
+    dead = [row.sequence for row in rows if row.sequence not in living]
+    free: Iterator[int] = (sequence for sequence in range(most) if sequence not in living)
+    held: list[int] = []
+    copies: list[tuple[int, int]] = []
+    stayed: set[int] = set()
+    for parent in parents:
+        source = rows[parent].sequence
+        if source in stayed:
+            copies.append((source, next(free)))
+            held.append(copies[-1][1])
+        else:
+            stayed.add(source)
+            held.append(source)
+    return Places(held, dead, copies)
+
+
+class LlamaRows(Session):
+    """A session of several rows of a LlamaCpp engine: sequences of one context, made when they begin.
+
+    The logits of a row are those that it would get alone, to the bit on a CPU. Where the cells are full, everything is
+    evaluated again in a context with twice as many or more.
+    """
+
+    def __init__(self, engine: LlamaCpp, rows: int, tokens: int) -> None:
+        self._engine, self._most, self._tokens = engine, rows, tokens
+        self._cells: Cells | None = None
+        self._rows: list[Row] = []
+        self._begun = False
+
+    def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Rows:
+        """Appends tokens to rows. All rows share a batch, but a row with more tokens than it takes has its own.
+
+        Raises:
+            ContextFull: rows would grow past the engine's context; nothing was evaluated.
+            TokenError: a token is not in the vocabulary; nothing was evaluated.
+            EngineError: there are more rows than the session was made for, the session or the model is closed, or
+                llama.cpp failed, after which the rows are not known any more.
+        """
+        engine = self._engine
         with engine._lock:
-            groups = list(self._groups(tokens, cells))
-            for group in groups:
-                entries = [entry for row in group for entry in self._entries(row, tokens[row])]
-                for at in range(0, len(entries), engine.n_batch):
-                    logits = cells.decode(entries[at : at + engine.n_batch])
-                for row, given in zip(group, logits, strict=True):
-                    made[row] = given if len(groups) == 1 else given.copy()
-                    self._lengths[row] += new[row]
-                engine.counters.forward_passes += 1
-                engine.counters.tokens_decoded += len(entries)
-        engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
-        return made
+            new = checked_rows(tokens, len(self._rows) or len(tokens), engine._n_vocab)
+            cells = self._open(len(new))
+            lengths = [len(row) + len(more) for row, more in zip(self._rows, new, strict=True)]
+            if full := [i for i, more in enumerate(new) if more and lengths[i] > engine.n_ctx]:
+                raise ContextFull(full)
+            rows, self._rows, begun = self._rows, [], time.perf_counter()
+            for row, more in zip(rows, new, strict=True):
+                if row.prompt:
+                    row.path += more
+                else:
+                    row.prompt = more
+            groups = list(self._groups(new, cells.batch.at_once))
+            try:
+                logits = self._decode(cells, rows, new, groups)
+            except ContextFull:
+                logits = self._again(cells.sizes, rows)
+            self._rows = rows
+            engine.counters.forward_passes += len(groups)
+            engine.counters.tokens_decoded += sum(map(len, new))
+            engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
+            return logits
+
+    def reorder(self, parents: npt.ArrayLike) -> None:
+        """Forks and drops rows; docs of `Session.reorder`."""
+        with self._engine._lock:
+            old = reindex(parents, len(self._rows)).tolist() if self._rows else []
+            cells = self._open(len(old))
+            moved = places(self._rows, old, cells.sizes.rows)
+            moved.move(cells)
+            self._rows = [
+                Row(sequence, self._rows[parent].prompt, [*self._rows[parent].path])
+                for sequence, parent in zip(moved.held, old, strict=True)
+            ]
 
     def close(self) -> None:
         """Gives the context back to the engine; logits that it handed out must not be read any more."""
-        cells, self._cells = self._cells, None
+        cells, self._cells, self._rows, self._begun = self._cells, None, [], True
         if cells is not None:
             self._engine._keep_cells(cells)
 
-    def _groups(self, tokens: Sequence[Sequence[int]], cells: Cells) -> Iterator[list[int]]:
+    def _open(self, rows: int) -> Cells:
+        """The context, if it can be used with so many rows; a new one and these rows where nothing has begun."""
+        if (self._begun or not rows) and not self._rows:
+            raise EngineError("the session has no rows", help="after a failure or close, make a new one")
+        if not 1 <= rows <= self._most:
+            raise EngineError(
+                f"{rows} rows in a session made for {self._most}", help="ask for more rows when the session is made"
+            )
+        if not self._begun:
+            cells = -(-max(self._tokens, self._engine.n_ctx) // GRAIN) * GRAIN
+            self._cells = self._engine._take_cells(self._most, cells)
+            self._rows, self._begun = [Row(i, [], []) for i in range(rows)], True
+        if self._cells is None or not self._cells.free.alive:
+            raise EngineError("the model is closed", help="make a new LlamaCpp")
+        return self._cells
+
+    def _groups(self, new: Sequence[Sequence[int]], at_once: int) -> Iterator[list[int]]:
         """The rows that take one batch together. A row with more tokens than a batch takes is alone, so that its
         chunks are those of a session of its own."""
         group: list[int] = []
         size = 0
-        for row, new in enumerate(tokens):
-            if not new:
+        for row, more in enumerate(new):
+            if not more:
                 continue
-            if group and size + len(new) > cells.at_once:
+            if group and size + len(more) > at_once:
                 yield group
                 group, size = [], 0
             group.append(row)
-            size += len(new)
-        if group:
-            yield group
+            size += len(more)
+        yield group
 
-    def _entries(self, row: int, new: Sequence[int]) -> list[tuple[int, int, int, bool]]:
-        at = self._lengths[row]
-        return [(token, at + i, row, i + 1 == len(new)) for i, token in enumerate(new)]
+    def _decode(self, cells: Cells, rows: Sequence[Row], new: Sequence[Sequence[int]], groups: list[list[int]]) -> Rows:
+        """The logits after each row's new tokens, which it has already, a batch for each group."""
+        made = np.empty((len(rows) if len(groups) > 1 else 0, cells.n_vocab), np.float32)
+        for group in groups:
+            parts = [_entries(rows[i].sequence, len(rows[i]) - len(new[i]), new[i]) for i in group]
+            logits = self._last(cells, [entry for part in parts for entry in part])
+            if len(groups) > 1:
+                made[group] = logits
+        made.flags.writeable = False
+        if len(groups) > 1 or len(group) == len(rows):
+            return made if len(groups) > 1 else logits
+        known = dict(zip(group, logits, strict=True))
+        return [known.get(i, _NO_LOGITS) for i in range(len(rows))]
+
+    def _last(self, cells: Cells, entries: Sequence[Entry]) -> npt.NDArray[np.float32]:
+        """Evaluates entries, in batches of `n_batch`; the logits that the last of these batches was asked for."""
+        for at in range(0, len(entries), self._engine.n_batch):
+            logits = cells.decode(entries[at : at + self._engine.n_batch])
+        return logits
+
+    def _again(self, sizes: Sizes, rows: list[Row]) -> Rows:
+        """Evaluates these rows from their first token on in a context that holds them all and more."""
+        old, self._cells = self._cells, None
+        assert old is not None
+        old.free()
+        # Prompts are shared by their rows again, what comes after them is not.
+        prompts = {id(row.prompt): row.prompt for row in rows}
+        needed = sum(map(len, prompts.values())) + sum(len(row.path) for row in rows)
+        self._cells = cells = self._engine._take_cells(sizes.rows, 2 * max(sizes.cells, -(-needed // GRAIN) * GRAIN))
+        roots = [Row(i, prompt, []) for i, prompt in enumerate(prompts.values())]
+        logits = [
+            self._last(cells, _entries(root.sequence, 0, root.prompt)).copy() if root else [_NO_LOGITS]
+            for root in roots
+        ]
+        at = {prompt: i for i, prompt in enumerate(prompts)}
+        moved = places(roots, [at[id(row.prompt)] for row in rows], sizes.rows)
+        moved.move(cells)
+        made = []
+        for row, sequence in zip(rows, moved.held, strict=True):
+            row.sequence = sequence
+            entries = _entries(sequence, len(row.prompt), row.path)
+            made.append(self._last(cells, entries)[0].copy() if entries else logits[at[id(row.prompt)]][0])
+        return made
+
+
+def _entries(sequence: int, begin: int, tokens: Sequence[int]) -> list[Entry]:
+    """Tokens of a sequence from a position on, the last of which asks for logits."""
+    return [(token, begin + i, (sequence,), i + 1 == len(tokens)) for i, token in enumerate(tokens)]

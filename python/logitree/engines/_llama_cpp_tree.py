@@ -4,15 +4,14 @@ all leaves below it, so that one batch holds the whole tree."""
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import _core
 from .._errors import EngineError
-from . import ContextFull
-from ._llama_cpp_beams import CPU_ROWS
-from ._trees import PROMPT, Evaluated, Group, Read, groups
+from ._llama_cpp_batch import Batch, Entry
+from ._rows import checked_tokens
+from ._session import ContextFull
+from ._trees import PROMPT, Evaluated, Group, Read, depths_of, groups
 
 if TYPE_CHECKING:
     from .llama_cpp import LlamaCpp, LlamaSession
@@ -21,40 +20,18 @@ SEQUENCES = 64
 """Sequences of a context: the main one, and those of leaves."""
 
 
-class TreeBatch:
-    """A reusable llama_batch whose tokens belong to several sequences each."""
-
-    def __init__(self, lib: Any, capacity: int, sequences: int) -> None:
-        self.capacity = capacity
-        self._c = batch = lib.llama_batch_init(capacity, 0, sequences)
-        weakref.finalize(self, lib.llama_batch_free, batch)
-
-    def fill(self, entries: Sequence[tuple[int, int, range, bool]]) -> Any:
-        """The llama_batch of (token, position, sequences, whether it asks for logits)."""
-        batch = self._c
-        batch.n_tokens = len(entries)
-        for i, (token, position, sequences, asks) in enumerate(entries):
-            batch.token[i], batch.pos[i], batch.logits[i] = token, position, asks
-            batch.n_seq_id[i] = len(sequences)
-            for at, sequence in enumerate(sequences):
-                batch.seq_id[i][at] = sequence
-        return batch
-
-
 class LlamaTree:
     """The evaluation of trees after the prompt that an engine's own context holds."""
 
     def __init__(self, lib: Any, n_batch: int, sequences: int) -> None:
         self._leaves = sequences - 1
-        at_once = n_batch if lib.llama_supports_gpu_offload() else min(n_batch, CPU_ROWS)
-        self._batch = TreeBatch(lib, at_once, sequences)
+        self._batch = Batch(lib, n_batch, sequences)
 
     def logits(
         self, engine: LlamaCpp, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
     ) -> Evaluated:
         """The logits after the prompt and each node; docs of `tree_logits`."""
-        if any(not 0 <= token < engine._n_vocab for token in tokens):
-            raise _core.TokenError(f"a token is outside the model's vocabulary of {engine._n_vocab}")
+        checked_tokens(tokens, engine._n_vocab)
         session = engine.session()
         reused, passes = session.begin(prompt), 0
         if engine.n_ctx - len(prompt) < 0:
@@ -62,9 +39,7 @@ class LlamaTree:
         # All but the last token: that one goes with the tree.
         if rest := prompt[reused:-1]:
             session.evaluate(rest)
-        depths: list[int] = []
-        for parent in parents:
-            depths.append(0 if parent == PROMPT else depths[parent] + 1)
+        depths = depths_of(parents)
         room = engine.n_ctx - len(prompt)
         for group in groups(parents, self._leaves, room):
             passes += self._group(session, prompt, group, depths, tokens, read, not passes)
@@ -87,7 +62,7 @@ class LlamaTree:
         engine = session._engine
         lib, memory, own = engine._lib, engine._memory, range(1, group.width + 1)
         at = len(prompt) - 1
-        entries = [(prompt[-1], at, range(group.width + 1), True)] if is_first else []
+        entries: list[Entry] = [(prompt[-1], at, range(group.width + 1), True)] if is_first else []
         asking = [PROMPT] if is_first else []
         for node in group.nodes:
             below = group.leaves[node]
@@ -105,8 +80,8 @@ class LlamaTree:
             try:
                 for sequence in own:
                     lib.llama_memory_seq_cp(memory, 0, sequence, -1, -1)
-                for start in range(0, len(entries), self._batch.capacity):
-                    part = entries[start : start + self._batch.capacity]
+                for start in range(0, len(entries), self._batch.at_once):
+                    part = entries[start : start + self._batch.at_once]
                     code = int(lib.llama_decode(engine._context, self._batch.fill(part)))
                     if code == 1:
                         raise ContextFull

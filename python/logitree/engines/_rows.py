@@ -1,14 +1,39 @@
-"""Checks of a beam session's arguments: parents, tokens and prompts."""
+"""Checks of what sessions are given: parents and tokens of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
 from .._errors import EngineError, error
+
+
+def checked_rows(tokens: Sequence[Sequence[int]], rows: int, vocabulary: int) -> list[list[int]]:
+    """The tokens of each row as lists.
+
+    Raises:
+        EngineError: not a list for each of these rows, or all are empty.
+        TokenError: a token is not in the vocabulary.
+    """
+    if len(tokens) != rows:
+        raise EngineError(f"{len(tokens)} lists of tokens for {rows} rows", help="give one for each row")
+    made = [[index(token) for token in new] for new in tokens]
+    if not any(made):
+        raise EngineError("nothing to evaluate: no row has tokens", help="give at least one token")
+    for new in made:
+        checked_tokens(new, vocabulary)
+    return made
+
+
+def checked_tokens(tokens: Sequence[int], vocabulary: int) -> None:
+    """A TokenError where a token is not in the model's vocabulary."""
+    wrong = next((token for token in tokens if not 0 <= token < vocabulary), None)
+    if wrong is not None:
+        raise _core.TokenError(f"token {wrong} is outside the model's vocabulary of {vocabulary}")
 
 
 def reindex(parents: npt.ArrayLike, width: int) -> npt.NDArray[np.int64]:
@@ -41,47 +66,3 @@ def reindex(parents: npt.ArrayLike, width: int) -> npt.NDArray[np.int64]:
             help="a parent is 0 to one less than the rows before the step",
         )
     return given.astype(np.int64)
-
-
-def checked_tokens(tokens: npt.ArrayLike, vocabulary: int) -> list[int]:
-    """The tokens as a list.
-
-    Raises:
-        TokenError: one is not in the vocabulary, or not a whole number.
-    """
-    given = np.asarray(tokens)
-    if given.size and (given.dtype.kind not in "iu" or given.min() < 0 or given.max() >= vocabulary):
-        raise error(_core.TokenError, f"a token is outside the model's vocabulary of {vocabulary}")
-    return [int(token) for token in given]
-
-
-def checked_step(
-    parents: npt.ArrayLike, tokens: npt.ArrayLike, rows: int, vocabulary: int
-) -> tuple[list[int], list[int]]:
-    """The parents and tokens of a step as lists of the same length, one entry at least.
-
-    Raises:
-        EngineError: there are none, or not as many of both.
-        StateError: a parent is no row.
-        TokenError: a token is not in the vocabulary.
-    """
-    old = reindex(parents, rows).tolist()
-    new = checked_tokens(tokens, vocabulary)
-    if not old or len(old) != len(new):
-        raise EngineError(
-            f"{len(old)} parents and {len(new)} tokens", help="give a parent and a token for each new row"
-        )
-    return old, new
-
-
-def checked_prompts(prompts: Sequence[Sequence[int]], vocabulary: int) -> list[list[int]]:
-    """The prompts as lists.
-
-    Raises:
-        EngineError: there are none, or one is empty.
-        TokenError: a token is not in the vocabulary.
-    """
-    checked = [checked_tokens(prompt, vocabulary) for prompt in prompts]
-    if not checked or not all(checked):
-        raise EngineError("a prompt is empty" if checked else "there is no prompt", help="give at least one token")
-    return checked

@@ -6,9 +6,12 @@ A tree is two lists: `parents[i]`, the node before node i, smaller than i, or `P
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from . import ContextFull, Logits
+from ._session import ContextFull, Logits
+
+if TYPE_CHECKING:
+    from ._engine import Engine
 
 PROMPT = -1
 """The node that stands for the prompt."""
@@ -83,51 +86,37 @@ def groups(parents: Sequence[int], most_leaves: int, most_nodes: int) -> Iterato
         yield group
 
 
-def tree_logits(
-    engine: Any, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
-) -> Evaluated:
-    """The logits after a prompt and after each node of a tree, in as few passes as the engine can.
-
-    Raises:
-        ContextFull: a path does not fit into the context.
-        EngineError: the engine failed.
-        What `read` raises.
-    """
-    own = getattr(engine, "tree_logits", None)
-    if own is not None:
-        made: Evaluated = own(prompt, parents, tokens, read)
-        return made
-    if parents and callable(getattr(engine, "beam_session", None)):
-        return by_beams(engine, prompt, parents, tokens, read)
-    return by_sessions(engine, prompt, parents, tokens, read)
-
-
-def by_beams(
-    engine: Any, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
-) -> Evaluated:
-    """A beam session for each group, a pass for each level of it."""
-    n_ctx = getattr(engine, "n_ctx", None)
-    room = 1 << 62 if n_ctx is None else n_ctx - len(prompt)
+def depths_of(parents: Sequence[int]) -> list[int]:
+    """How many nodes there are before each node."""
     depths: list[int] = []
     for parent in parents:
-        depths.append(1 if parent == PROMPT else depths[parent] + 1)
-    if max(depths, default=0) > room:
+        depths.append(0 if parent == PROMPT else depths[parent] + 1)
+    return depths
+
+
+def by_rows(
+    engine: Engine, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
+) -> Evaluated:
+    """`Engine.tree_logits` by rows that fork: a session for each group, a pass for each level of it."""
+    depths = depths_of(parents)
+    if engine.n_ctx is not None and len(prompt) + max(depths, default=-1) + 1 > engine.n_ctx:
         raise ContextFull
     passes = 0
     for group in groups(parents, min(engine.beam_rows or ROWS, ROWS), 1 << 62):
         levels: dict[int, list[int]] = {}
         for node in group.nodes:
             levels.setdefault(depths[node], []).append(node)
-        session = engine.beam_session(group.width, max(levels))
+        session = engine.batch_session(group.width, len(prompt) + len(group.nodes), forks=True)
         try:
-            logits = session.begin([prompt])
+            logits = session.evaluate_rows([prompt])
             if not passes:
                 read(PROMPT, logits[0])
             passes += 1
             rows = {PROMPT: 0}
             for level in sorted(levels):
                 nodes = levels[level]
-                logits = session.step([rows[parents[node]] for node in nodes], [tokens[node] for node in nodes])
+                session.reorder([rows[parents[node]] for node in nodes])
+                logits = session.evaluate_rows([[tokens[node]] for node in nodes])
                 passes += 1
                 rows = {node: row for row, node in enumerate(nodes)}
                 for node, row in rows.items():
@@ -139,27 +128,25 @@ def by_beams(
 
 
 def by_sessions(
-    engine: Any, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
+    engine: Engine, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
 ) -> Evaluated:
-    """One node after the other; what is not on the next path is taken back, or the sequence begun again."""
-    session: Any = engine.session()
-    begin = getattr(session, "begin", None)
-    reused = 0 if begin is None else int(begin(prompt))
+    """`Engine.tree_logits` one node after the other; what is not on the next path is taken back, or the sequence begun
+    again."""
+    session = engine.session()
+    reused = session.begin(prompt)
     read(PROMPT, session.evaluate(prompt[reused:]))
     passes, held = 1, list[int]()
-    can_rollback = callable(getattr(session, "rollback", None))
     for group in groups(parents, 1 << 62, 1 << 62):
         for node in group.nodes:
             parent = parents[node]
             keep = 0 if parent == PROMPT else held.index(parent) + 1
             if keep < len(held):
-                if can_rollback:
+                if session.can_rollback:
                     session.rollback(len(held) - keep)
                 else:
                     session = engine.session()
-                    begin = getattr(session, "begin", None)
                     whole = [*prompt, *(tokens[node] for node in held[:keep])]
-                    session.evaluate(whole[0 if begin is None else int(begin(whole)) :])
+                    session.evaluate(whole[session.begin(whole) :])
                     passes += 1
                 del held[keep:]
             read(node, session.evaluate([tokens[node]]))

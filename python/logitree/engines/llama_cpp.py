@@ -26,14 +26,17 @@ import numpy as np
 from .. import _core
 from .._arguments import whole
 from .._errors import EngineError
-from . import ContextFull, Logits, Messages, OnLoad
+from . import OnLoad
 from ._costs import PassCosts
-from ._llama_cpp_beams import Cells, LlamaBeams, Sizes
-from ._llama_cpp_rows import LlamaRows
+from ._engine import Engine, Messages
+from ._llama_cpp_batch import Batch
+from ._llama_cpp_rows import Cells, LlamaRows, Sizes
 from ._llama_cpp_tree import SEQUENCES, LlamaTree
 from ._messages import read_messages
 from ._paths import missing_model
-from ._trees import Evaluated, Read, by_beams, by_sessions
+from ._rows import checked_tokens
+from ._session import ContextFull, Logits, Session
+from ._trees import Evaluated, Read, by_sessions
 
 DEFAULT_CONTEXT = 4096
 """Tokens of context when none is asked for and the model was trained for at least as many."""
@@ -69,7 +72,7 @@ class Counters:
     """Time spent evaluating."""
 
 
-class LlamaCpp:
+class LlamaCpp(Engine):
     """A model run by llama.cpp.
 
     Args:
@@ -93,6 +96,13 @@ class LlamaCpp:
         VocabularyError: the file's vocabulary is malformed.
     """
 
+    n_ctx: int
+    n_batch: int
+    beam_rows: int
+    """The most rows of one session with forks."""
+    batch_rows: int
+    """The most rows of one session without."""
+
     def __init__(
         self,
         model: str | os.PathLike[str] | Any,
@@ -113,8 +123,6 @@ class LlamaCpp:
         """What it did so far."""
         self.pass_costs: PassCosts | None = PassCosts()
         """What passes cost here: whether proposals pay. None: all are made."""
-        self.name: str
-        """What to call the model: the file's name without its ending."""
         if isinstance(model, str | os.PathLike):
             given = {"n_ctx": n_ctx, "n_batch": n_batch, "n_threads": n_threads, "n_gpu_layers": n_gpu_layers}
             for name, number in given.items():
@@ -166,7 +174,7 @@ class LlamaCpp:
         self._alike = 0 if not is_flash else min(UNSPLIT_CELLS, self.n_ctx) if is_split else self.n_ctx
         """Tokens in memory up to which logits do not depend on the batch."""
         self.n_batch = int(lib.llama_n_batch(self._context))
-        self._batch = _Batch(lib, self.n_batch)
+        self._batch = Batch(lib, self.n_batch)
         self._logits = _LogitsView(lib, self._context, self._n_vocab)
         self._held: list[int] = []
         self._current: LlamaSession | None = None
@@ -176,9 +184,7 @@ class LlamaCpp:
         self._tree = LlamaTree(lib, self.n_batch, sequences) if sequences > 1 else None
         self._spare: Cells | None = None
         self.beam_rows = int(lib.llama_max_parallel_sequences()) - 1
-        """The most beams of one session."""
         self.batch_rows = min(MAX_BATCH_ROWS, self.beam_rows)
-        """The most rows of one batch session."""
 
     @property
     def chat_template(self) -> str | None:
@@ -213,7 +219,7 @@ class LlamaCpp:
         return self.tokenize(self._format(template, messages), add_bos=False, special=True)
 
     @functools.cached_property
-    def own_tokenizer(self) -> _core.Tokenizer:
+    def own_tokenizer(self) -> _core.Tokenizer:  # type: ignore[override]
         """The model's own tokenizer, for canonical spelling: read from its file when it is first used.
 
         Raises:
@@ -247,53 +253,36 @@ class LlamaCpp:
         """A new, empty sequence. What the last one held is reused as far as the new one begins alike."""
         return LlamaSession(self)
 
-    def batch_session(self, rows: int, tokens: int) -> LlamaRows:
-        """Several sequences that are evaluated together, in a context of their own on the same model.
+    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> LlamaRows:
+        """Several rows that are evaluated together, in a context of their own on the same model.
 
         Args:
-            rows: how many, 1 to `batch_rows`.
-            tokens: the most tokens of all of them together.
+            rows: the most rows, 1 to `batch_rows`, with forks to `beam_rows`; None: that. Memory is made for all.
+            tokens: how many tokens the rows are expected to have together. Where there are more, all are evaluated
+                again.
+            forks: whether rows are reordered.
 
         Raises:
-            EngineError: more rows than that, or no memory for them.
+            EngineError: more rows than that.
         """
-        if not 1 <= rows <= self.batch_rows:
-            raise EngineError(f"{rows} rows in one session", help=f"use 1 to {self.batch_rows}")
-        return LlamaRows(self, rows, tokens)
-
-    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> LlamaBeams:
-        """A new session of beams, in a context of its own on the same model.
-
-        Args:
-            rows: most beams, of all prompts together, 1 to `beam_rows`; None: that. Memory is made for all of them.
-            tokens: how many tokens a beam may get after its prompt; None: a few, and more when they are needed.
-
-        Raises:
-            EngineError: more rows than llama.cpp holds.
-        """
-        return LlamaBeams(self, rows, tokens)
+        most = self.beam_rows if forks else self.batch_rows
+        rows = most if rows is None else rows
+        if not 1 <= rows <= most:
+            raise EngineError(
+                f"{rows} rows in one session", help=f"llama.cpp holds 1 to {most}: use fewer rows or beams"
+            )
+        return LlamaRows(self, rows, tokens or 0)
 
     def tree_logits(
         self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
     ) -> Evaluated:
-        """The logits after a prompt and after each node of a tree of continuations, all in one batch as far as it holds
-        them; where the context has one sequence only (an adopted `Llama`), in a beam session.
-
-        Args:
-            prompt: at least one token.
-            parents: for each node the node before it, smaller than its own number, or -1: the prompt.
-            tokens: each node's token.
-            read: called with each node, -1 first, and the logits after it, which are valid during the call.
-
-        Raises:
-            ContextFull: a path does not fit.
-            EngineError: llama.cpp failed.
-            TokenError: a token is not in the vocabulary.
-        """
+        """All in one batch as far as it holds them; where the context has one sequence only (an adopted `Llama`), by
+        rows that fork. Docs of `Engine.tree_logits`."""
         if self._tree is not None:
             return self._tree.logits(self, prompt, parents, tokens, read)
-        by = by_beams if parents and self._can_truncate else by_sessions
-        return by(self, prompt, parents, tokens, read)
+        if not self._can_truncate:
+            return by_sessions(self, prompt, parents, tokens, read)
+        return super().tree_logits(prompt, parents, tokens, read)
 
     def close(self) -> None:
         """Frees the model now rather than when it is collected; what is asked of it afterwards is an EngineError.
@@ -385,7 +374,8 @@ class LlamaCpp:
     def _decode(self, tokens: Sequence[int], last: int) -> None:
         """One batch at the end of memory, with the logits of its last tokens; memory holds nothing past `_held` before,
         and the batch's tokens after."""
-        batch = self._batch.fill(tokens, len(self._held), last)
+        held, asking = len(self._held), len(tokens) - last
+        batch = self._batch.fill([(token, held + i, (0,), i >= asking) for i, token in enumerate(tokens)])
         begun = time.perf_counter()
         code = int(self._lib.llama_decode(self._context, batch))
         if code == 0:
@@ -400,8 +390,10 @@ class LlamaCpp:
         raise EngineError(f"llama.cpp failed to evaluate {len(tokens)} tokens (code {code})")
 
 
-class LlamaSession:
+class LlamaSession(Session):
     """One sequence of tokens in a LlamaCpp engine."""
+
+    can_rollback = True
 
     def __init__(self, engine: LlamaCpp) -> None:
         self._engine = engine
@@ -417,7 +409,7 @@ class LlamaSession:
         """How many more tokens fit."""
         return self._engine.n_ctx - len(self._tokens)
 
-    def begin(self, tokens: Sequence[int]) -> int:
+    def begin(self, tokens: Sequence[int], row: int = 0) -> int:
         """Starts an empty sequence with what memory holds of these tokens, all but the last at most.
 
         Returns:
@@ -463,16 +455,10 @@ class LlamaSession:
             engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
             return engine._logits.last()
 
-    @property
-    def can_draft(self) -> bool:
-        """Whether the last tokens can be taken back at no cost, which a recurrent model cannot do, and logits do not
-        depend on the batch, which they do without flash attention."""
-        return self._engine._can_truncate and self._engine._alike > 0
-
-    @property
     def draft_room(self) -> int:
-        """How many more tokens can be evaluated before logits depend on the batch."""
-        return max(0, self._engine._alike - len(self._tokens))
+        """How many more tokens can be evaluated before logits depend on the batch, which they do at once without flash
+        attention; none in a recurrent model, which cannot take tokens back."""
+        return max(0, self._engine._alike - len(self._tokens)) if self._engine._can_truncate else 0
 
     def evaluate_all(self, tokens: Sequence[int], last: int) -> Sequence[Logits]:
         """As `evaluate`, with the logits after each of the last `last` tokens: 1 to `n_batch`, at most all of them.
@@ -506,7 +492,7 @@ class LlamaSession:
     def _parts(self, tokens: int) -> list[int]:
         """The lengths in which so many tokens are evaluated: where proposals may come, some tell what passes cost."""
         engine = self._engine
-        if engine.pass_costs is None or not self.can_draft or len(self._tokens) > engine._alike:
+        if engine.pass_costs is None or not engine._can_truncate or len(self._tokens) > engine._alike:
             return [tokens]
         parts = engine.pass_costs.parts(tokens)
         return parts if max(parts[1:], default=0) <= engine.n_batch else [tokens]
@@ -518,8 +504,7 @@ class LlamaSession:
             raise ContextFull
         if not tokens and not self._tokens:
             raise EngineError("nothing to evaluate: the prompt is empty", help="give at least one token")
-        if any(not 0 <= token < engine._n_vocab for token in tokens):
-            raise _core.TokenError(f"a token is outside the model's vocabulary of {engine._n_vocab}")
+        checked_tokens(tokens, engine._n_vocab)
 
     def _extend(self, tokens: Sequence[int]) -> list[int]:
         """Takes the tokens into the sequence; gives those that memory does not hold yet, at least one."""
@@ -533,7 +518,7 @@ class LlamaSession:
             todo = self._tokens[len(engine._held) :]
         return todo
 
-    def rollback(self, n: int) -> None:
+    def rollback(self, n: int, row: int = 0) -> None:
         """Forgets the last `n` tokens; the next evaluation continues from there.
 
         Raises:
@@ -559,33 +544,6 @@ class _Closed:
 
     def __getattr__(self, name: str) -> Any:
         raise EngineError("the model is closed", help="make a new LlamaCpp")
-
-
-class _Batch:
-    """A reusable llama_batch for one sequence; its last positions may ask for logits."""
-
-    def __init__(self, lib: Any, capacity: int) -> None:
-        self._c = batch = lib.llama_batch_init(capacity, 0, 1)
-        for i in range(capacity):
-            batch.n_seq_id[i] = 1
-            batch.seq_id[i][0] = 0
-            batch.logits[i] = 0
-        self._asking = range(0)
-        weakref.finalize(self, lib.llama_batch_free, batch)
-
-    def fill(self, tokens: Sequence[int], position: int, last: int) -> Any:
-        """The llama_batch with these tokens from this position on, the last of which ask for logits."""
-        batch = self._c
-        for i in self._asking:
-            batch.logits[i] = 0
-        batch.n_tokens = len(tokens)
-        for i, token in enumerate(tokens):
-            batch.token[i] = token
-            batch.pos[i] = position + i
-        self._asking = range(len(tokens) - last, len(tokens))
-        for i in self._asking:
-            batch.logits[i] = 1
-        return batch
 
 
 class _LogitsView:

@@ -50,13 +50,10 @@ def recognise(template: str | None, vocabulary: Vocabulary | None) -> Protocol:
 
 def of(engine: Any) -> Protocol:
     """The protocol of an engine's model; `Protocol.of` has the details."""
-    template = getattr(engine, "chat_template", None)
-    if template is None:
-        template = getattr(getattr(engine, "tokenizer", None), "chat_template", None)
-    vocabulary = getattr(engine, "vocabulary", None)
+    template = engine.chat_template
     if isinstance(template, dict):
         template = template.get("tool_use", template.get("default"))
-    return recognise(template if isinstance(template, str) else None, vocabulary)
+    return recognise(template if isinstance(template, str) else None, engine.vocabulary)
 
 
 def _fitting(vocabulary: Vocabulary) -> list[Protocol]:

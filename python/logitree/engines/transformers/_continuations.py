@@ -6,10 +6,10 @@ import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import ContextFull
-from .._trees import PROMPT, ROWS, Evaluated, Group, Read, by_sessions, groups
+from .._rows import checked_tokens
+from .._session import ContextFull
+from .._trees import PROMPT, ROWS, Evaluated, Group, Read, by_sessions, depths_of, groups
 from ._forward import import_torch, to_host
-from ._session import checked_range
 
 if TYPE_CHECKING:
     from ._engine import Transformers
@@ -21,7 +21,7 @@ _MOST_LOGITS = 1 << 26
 def tree_logits(
     engine: Transformers, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
 ) -> Evaluated:
-    """The logits after a prompt and each node; docs of `engines._trees.tree_logits`.
+    """The logits after a prompt and each node; docs of `Engine.tree_logits`.
 
     Rows are padded on the right, which no token before sees. Models whose caches are more than plain attention evaluate
     one node after the other.
@@ -29,10 +29,8 @@ def tree_logits(
     runner = engine.runner
     if not runner.is_padded:
         return by_sessions(engine, prompt, parents, tokens, read)
-    checked_range([*prompt, *tokens], runner.vocabulary_size)
-    depths: list[int] = []
-    for parent in parents:
-        depths.append(0 if parent == PROMPT else depths[parent] + 1)
+    checked_tokens([*prompt, *tokens], runner.vocabulary_size)
+    depths = depths_of(parents)
     longest = max(depths, default=-1) + 1
     if engine.n_ctx is not None and len(prompt) + longest > engine.n_ctx:
         raise ContextFull

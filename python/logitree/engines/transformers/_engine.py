@@ -16,21 +16,20 @@ from ... import _core
 from ..._arguments import whole
 from ..._errors import EngineError
 from ..._vocabulary import model_name
-from .. import Messages
+from .._engine import Engine, Messages
 from .._messages import read_messages
 from .._paths import folder_without_model, missing_model
 from .._trees import Evaluated, Read
-from ._batch import TransformersBatch
-from ._beams import TransformersBeams
 from ._continuations import tree_logits
 from ._forward import PASS_TOKENS_CPU, PASS_TOKENS_DEVICE, CachedSequence, Runner, import_torch
+from ._rows import TransformersRows
 from ._session import TransformersSession
 
 _MAX_CONTEXT = 10**9
 """A larger `model_max_length` means that the tokenizer sets no limit."""
 
 
-class Transformers:
+class Transformers(Engine):
     """A causal language model of transformers.
 
     Args:
@@ -44,10 +43,8 @@ class Transformers:
         EngineError: torch is missing, this is no such model, or `n_ctx` or `n_batch` is out of range.
     """
 
-    beam_rows: int | None = None
-    """As many beams as memory holds."""
-    batch_rows: int | None = None
-    """As many rows of a batch as memory holds."""
+    n_batch: int
+    beam_rows = None
 
     def __init__(
         self, model: Any, tokenizer: Any = None, *, n_ctx: int | None = None, n_batch: int | None = None
@@ -115,7 +112,7 @@ class Transformers:
         return Transformers(model, tokenizer, n_ctx=n_ctx, n_batch=n_batch)
 
     @functools.cached_property
-    def vocabulary(self) -> _core.Vocabulary:
+    def vocabulary(self) -> _core.Vocabulary:  # type: ignore[override]
         """The tokenizer's vocabulary, its ends of generation those of tokenizer and model together.
 
         Ids that only one of model and tokenizer has are not in it: padding of the logits is never allowed.
@@ -127,7 +124,7 @@ class Transformers:
         return vocabulary_of(self._tokenizer(), self.model)
 
     @functools.cached_property
-    def own_tokenizer(self) -> _core.Tokenizer:
+    def own_tokenizer(self) -> _core.Tokenizer:  # type: ignore[override]
         """The model's own tokenizer, for canonical spelling: read when it is first used.
 
         Raises:
@@ -138,6 +135,11 @@ class Transformers:
         if backend is None:
             raise EngineError("the tokenizer has no tokenizer.json", help="load a fast tokenizer")
         return _core.Tokenizer.from_tokenizer_json(backend.to_str())
+
+    @property
+    def chat_template(self) -> Any:
+        """The tokenizer's template, or several by name; None: there is none."""
+        return getattr(self.tokenizer, "chat_template", None)
 
     def encode(self, prompt: str | Messages | Sequence[int], *, chat: bool | None = None) -> list[int]:
         """The prompt's tokens.
@@ -155,7 +157,7 @@ class Transformers:
         if not isinstance(prompt, str) and not any(isinstance(part, Mapping) for part in prompt):
             return [operator.index(token) for token in cast(Sequence[int], prompt)]
         tokenizer = self._tokenizer()
-        template = getattr(tokenizer, "chat_template", None) if chat is not False else None
+        template = self.chat_template if chat is not False else None
         if template is None:
             if chat or not isinstance(prompt, str):
                 raise EngineError(
@@ -183,29 +185,14 @@ class Transformers:
         """A new, empty sequence. What the cache holds is reused as far as the new sequence begins alike."""
         return TransformersSession(self)
 
-    def batch_session(self, rows: int, tokens: int | None = None) -> TransformersBatch:
-        """`rows` new, empty sequences with a cache of their own, which grows as they do, whatever `tokens` is."""
-        return TransformersBatch(self, rows)
-
-    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> TransformersBeams:
-        """A new session of beams. It holds as many as memory does, whatever is asked for."""
-        return TransformersBeams(self)
+    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> TransformersRows:
+        """A new session of at most `rows` rows, with a cache of its own, which grows as they do."""
+        return TransformersRows(self, rows, forks=forks)
 
     def tree_logits(
         self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
     ) -> Evaluated:
-        """The logits after a prompt and after each node of a tree of continuations, a row of one pass for each leaf.
-
-        Args:
-            prompt: at least one token.
-            parents: for each node the node before it, smaller than its own number, or -1: the prompt.
-            tokens: each node's token.
-            read: called with each node, -1 first, and the logits after it.
-
-        Raises:
-            ContextFull: a path does not fit.
-            TokenError: a token is not in the model's vocabulary.
-        """
+        """In one pass after the prompt's, with a row for each leaf; docs of `Engine.tree_logits`."""
         return tree_logits(self, prompt, parents, tokens, read)
 
     def __repr__(self) -> str:

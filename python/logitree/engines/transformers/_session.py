@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ... import _core
 from ..._errors import EngineError
-from .. import ContextFull, Logits
+from .._rows import checked_tokens
+from .._session import ContextFull, Logits, Session
 
 if TYPE_CHECKING:
     from ._engine import Transformers
 
 
-class TransformersSession:
+class TransformersSession(Session):
     """One sequence of tokens in a Transformers engine.
 
     Sessions of an engine share its cache. A session that is used after another one evaluates again what differs.
     """
+
+    can_rollback = True
 
     def __init__(self, engine: Transformers) -> None:
         self._engine = engine
@@ -28,7 +30,7 @@ class TransformersSession:
         """The tokens evaluated so far, oldest first."""
         return tuple(self._tokens)
 
-    def begin(self, tokens: Sequence[int]) -> int:
+    def begin(self, tokens: Sequence[int], row: int = 0) -> int:
         """Starts an empty sequence with what the cache holds of these tokens, all but the last at most.
 
         Returns:
@@ -59,7 +61,7 @@ class TransformersSession:
             raise ContextFull
         if not tokens and not self._tokens:
             raise EngineError("nothing to evaluate: the prompt is empty", help="give at least one token")
-        checked_range(tokens, engine.runner.vocabulary_size)
+        checked_tokens(tokens, engine.runner.vocabulary_size)
         with engine._lock:
             wanted = [*self._tokens, *tokens]
             held = engine._keep_common(wanted[:-1])
@@ -67,7 +69,7 @@ class TransformersSession:
             self._tokens = wanted
             return logits
 
-    def rollback(self, n: int) -> None:
+    def rollback(self, n: int, row: int = 0) -> None:
         """Removes the last `n` tokens.
 
         Raises:
@@ -76,10 +78,3 @@ class TransformersSession:
         if not 0 <= n <= len(self._tokens):
             raise EngineError(f"cannot roll back {n} of {len(self._tokens)} tokens")
         del self._tokens[len(self._tokens) - n :]
-
-
-def checked_range(tokens: Sequence[int], vocabulary: int) -> None:
-    """A TokenError where a token is not in the model's vocabulary."""
-    wrong = next((token for token in tokens if not 0 <= token < vocabulary), None)
-    if wrong is not None:
-        raise _core.TokenError(f"token {wrong} is outside the model's vocabulary of {vocabulary}")

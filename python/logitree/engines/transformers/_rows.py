@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..._errors import EngineError
-from .. import ContextFull, Logits
+from .._rows import checked_rows, reindex
+from .._session import ContextFull, Rows, Session
 from ._forward import CachedSequence, Runner, import_torch, padded, to_host
-from ._session import checked_range
 
 if TYPE_CHECKING:
     from ._engine import Transformers
@@ -20,33 +21,31 @@ _SLACK = 64
 """Columns of padding that are never worth a repacking."""
 
 
-class TransformersBatch:
+class TransformersRows(Session):
     """Rows of tokens in a cache of their own; each evaluation appends to some of them in one pass.
 
     Rows are padded, with position ids of their own, so the logits are those of each row alone up to rounding. Models
     whose cache is more than plain attention (sliding windows, recurrent states), or that take no `position_ids`, cannot
-    be padded: their rows are evaluated one after the other, each with its own cache.
+    be padded between tokens: their rows are evaluated one after the other, each with its own cache, or together where
+    they fork, as many tokens each.
     """
 
-    def __init__(self, engine: Transformers, rows: int) -> None:
-        if rows < 1:
-            raise EngineError(f"a batch of {rows} rows", help="use 1 or more")
-        self._engine = engine
-        self._tokens: list[list[int]] = [[] for _ in range(rows)]
-        runner = engine.runner
-        self._padded = _PaddedCache(runner, engine.n_batch) if runner.is_padded else None
-        self._alone = [] if runner.is_padded else [CachedSequence(runner, engine.n_batch) for _ in range(rows)]
+    def __init__(self, engine: Transformers, rows: int | None, *, forks: bool) -> None:
+        if rows is not None and rows < 1:
+            raise EngineError(f"a session of {rows} rows", help="use 1 or more")
+        self._engine, self._most, self._forks = engine, rows, forks
+        self._tokens: list[list[int]] = []
+        self._cache: _PaddedCache | list[CachedSequence] | None = None
+        """None before the first evaluation, and after `close`."""
+        self._begun = False
 
     @property
     def tokens(self) -> Sequence[Sequence[int]]:
         """The tokens of each row evaluated so far, oldest first."""
         return tuple(map(tuple, self._tokens))
 
-    def evaluate(self, tokens: Sequence[Sequence[int]]) -> Sequence[Logits]:
+    def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Rows:
         """Appends `tokens[i]` to row i; rows may get different numbers of tokens.
-
-        Args:
-            tokens: one list for each row; a row with an empty list is left as it is.
 
         Returns:
             For each row float32 [V] after its last token, read-only; an empty array for a row that got no tokens.
@@ -56,33 +55,50 @@ class TransformersBatch:
             EngineError: not one list for each row, or all are empty; or a pass failed in an earlier call.
             TokenError: a token is not in the model's vocabulary; nothing was evaluated.
         """
-        engine = self._engine
-        if len(tokens) != len(self._tokens):
-            raise EngineError(f"{len(tokens)} lists of tokens for {len(self._tokens)} rows", help="give one a row")
-        active = [row for row, new in enumerate(tokens) if len(new)]
-        if not active:
-            raise EngineError("nothing to evaluate: no row has tokens", help="give at least one token")
-        for row in active:
-            checked_range(tokens[row], engine.runner.vocabulary_size)
-        most = engine.n_ctx
-        full = [row for row in active if most is not None and len(self._tokens[row]) + len(tokens[row]) > most]
-        if full:
+        runner, most = self._engine.runner, self._engine.n_ctx
+        new = checked_rows(tokens, len(self._tokens) if self._begun else len(tokens), runner.vocabulary_size)
+        held = self._tokens or [[] for _ in new]
+        if self._most is not None and len(new) > self._most:
+            raise EngineError(f"{len(new)} rows in a session of {self._most}", help="ask for more rows")
+        active = [row for row, more in enumerate(new) if more]
+        if full := [row for row in active if most is not None and len(held[row]) + len(new[row]) > most]:
             raise ContextFull(full)
-        out = [_NO_LOGITS] * len(tokens)
-        if self._padded is None:
-            for row in active:
-                out[row] = self._alone[row].append(tokens[row])
+        if not self._begun:
+            self._begun = True
+            is_padded = runner.is_padded or self._forks
+            n_batch = self._engine.n_batch
+            self._cache = _PaddedCache(runner, n_batch) if is_padded else [CachedSequence(runner, n_batch) for _ in new]
+        made: Rows
+        if isinstance(self._cache, _PaddedCache):
+            made = to_host(self._cache.append({row: new[row] for row in active}))
         else:
-            logits = to_host(self._padded.append({row: tokens[row] for row in active}))
-            for row, found in zip(active, logits, strict=True):
-                out[row] = found
-        for row in active:
-            self._tokens[row].extend(tokens[row])
-        return out
+            assert self._cache is not None
+            made = [self._cache[row].append(new[row]) for row in active]
+        for before, more in zip(held, new, strict=True):
+            before += more
+        self._tokens = held
+        if len(active) == len(new):
+            return made
+        known = dict(zip(active, made, strict=True))
+        return [known.get(row, _NO_LOGITS) for row in range(len(new))]
+
+    def reorder(self, parents: npt.ArrayLike) -> None:
+        """Copies the parents' rows of the cache; docs of `Session.reorder`.
+
+        Raises:
+            EngineError: the session was not made with forks, has no rows, or the model keeps no cache that can be
+                reordered.
+        """
+        old = reindex(parents, len(self._tokens)).tolist() if self._tokens else []
+        if not old or not isinstance(self._cache, _PaddedCache):
+            what = "the session does not fork" if self._tokens and not self._forks else "the session has no rows"
+            raise EngineError(what, help="make it with forks=True, and evaluate the prompts first")
+        self._cache.reorder(old)
+        self._tokens = [[*self._tokens[parent]] for parent in old]
 
     def close(self) -> None:
-        """Releases the caches; the batch must not be used any more."""
-        self._padded, self._alone, self._tokens = None, [], []
+        """Releases the caches; the session must not be used any more."""
+        self._cache, self._tokens, self._begun = None, [], True
 
 
 class _PaddedCache:
@@ -113,10 +129,13 @@ class _PaddedCache:
             raise EngineError("an earlier pass failed", help="begin with a new session")
         with torch.inference_mode():
             self._arrange(list(tokens))
+            self._check(tokens)
             ids, new = padded([tokens.get(row, ()) for row in self._rows], self._runner.device)
             mask = torch.cat((self._mask, new), dim=1)
             cache, self._cache = self._cache, None
             held, width = self._mask.shape[1], max(1, self._pass_tokens // len(self._rows))
+            if self._runner.is_recurrent:
+                width = ids.shape[1]  # models differ in what a longer pass makes of a state
             for row, given in tokens.items():
                 self._lengths[row] = self._lengths.get(row, 0) + len(given)
             gaps = any(self._lengths[row] < mask.shape[1] for row in self._rows)
@@ -127,6 +146,31 @@ class _PaddedCache:
             self._cache, self._mask = cache, mask
             places = torch.tensor([self._rows.index(row) for row in tokens], device=logits.device)
             return logits[places]
+
+    def reorder(self, parents: Sequence[int]) -> None:
+        """Makes row i a copy of the old row `parents[i]`."""
+        torch = import_torch()
+        if self._cache is None or not hasattr(self._cache, "reorder_cache"):
+            raise EngineError("the model keeps no cache that can be reordered", help="use a model with attention only")
+        if set(parents) - set(self._rows):
+            self._repack(list(dict.fromkeys(parents)))
+        index = torch.tensor([self._rows.index(parent) for parent in parents], device=self._mask.device)
+        with torch.inference_mode():
+            self._cache.reorder_cache(index)
+            self._mask = self._mask[index]
+        self._lengths = {row: self._lengths[parent] for row, parent in enumerate(parents)}
+        self._rows, self._parked = list(range(len(parents))), {}
+
+    def _check(self, tokens: dict[int, Sequence[int]]) -> None:
+        """An EngineError where these tokens need padding that the model does not take."""
+        same = len(set(map(len, tokens.values()))) == 1
+        if self._runner.is_padded or (same and tokens.keys() == set(self._rows)):
+            return
+        if not self._runner.takes_positions:
+            message = "the model takes no position_ids, and the prompts have several lengths"
+            raise EngineError(message, help="search prompts of the same length together")
+        if self._cache is not None:
+            raise EngineError("the model's rows cannot be padded", help="give all rows as many tokens")
 
     def _arrange(self, active: list[int]) -> None:
         """Brings the active rows into the cache, and takes idle ones and padding out where that is worth it."""
@@ -140,7 +184,7 @@ class _PaddedCache:
         keep = [row for row in self._rows if row in active] if 2 * len(idle) >= len(self._rows) else self._rows
         longest = max(self._lengths[row] for row in self._rows)
         sparse = self._mask.shape[1] > longest + max(_SLACK, longest // 2)
-        if missing or len(keep) < len(self._rows) or sparse:
+        if self._runner.is_padded and (missing or len(keep) < len(self._rows) or sparse):
             self._repack([*keep, *missing])
 
     def _repack(self, rows: list[int]) -> None:

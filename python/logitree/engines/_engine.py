@@ -1,0 +1,102 @@
+"""What runs a model: text into tokens, tokens into logits."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .._errors import EngineError
+from ._costs import PassCosts
+from ._session import InTurns, Session
+from ._trees import Evaluated, Read, by_rows, by_sessions
+
+if TYPE_CHECKING:
+    from ._old import OldRows
+
+Messages = Sequence[Mapping[str, Any]]
+"""A chat: mappings with at least "role" and "content", a text or a list of parts, `{"type": "text", "text": ...}`."""
+
+
+class Engine(ABC):
+    """What `logitree.generate` needs of a model runner: `vocabulary`, `encode` and `session`."""
+
+    vocabulary: _core.Vocabulary
+    """The vocabulary of the model."""
+    name: str = ""
+    """What the model is called."""
+    n_ctx: int | None = None
+    """How many tokens fit into one row; None: not known."""
+    n_batch: int | None = None
+    """How many tokens one pass takes: the grain of progress and of cancelling; None: a whole prompt."""
+    batch_rows: int | None = None
+    """The most rows of one batch session; None: as many as memory holds."""
+    beam_rows: int | None = 0
+    """The most rows of one batch session with forks; 0: there is none; None: as many as memory holds."""
+    tokenize: Callable[[str], list[int]] | None = None
+    """The model's own tokenisation of a text, no special tokens added or recognised; None: there is none."""
+    chat_template: Any = None
+    """The template of the model's chats, in Jinja, or several by name; None: there is none."""
+    own_tokenizer: _core.Tokenizer | None = None
+    """The model's own tokenizer, for `tokenizations="canonical"`; None: there is none."""
+    pass_costs: PassCosts | None = None
+    """What passes cost, as far as it is known; None: proposed tokens count as free."""
+
+    @abstractmethod
+    def encode(self, prompt: str | Messages, *, chat: bool | None = None) -> list[int]:
+        """The prompt's tokens.
+
+        Args:
+            prompt: text, or messages with "role" and "content".
+            chat: True applies the model's chat template, False does not, None does where there is one.
+        """
+
+    @abstractmethod
+    def session(self) -> Session:
+        """A new, empty session of one row."""
+
+    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> Session:
+        """A new, empty session of several rows. By default they are sessions of one row each, evaluated in turns.
+
+        Args:
+            rows: the most rows that it has at once; None: `beam_rows`.
+            tokens: how many tokens the rows are expected to have together; None: not known.
+            forks: whether `Session.reorder` is used. The rows then get as many tokens as each other after their first.
+
+        Raises:
+            EngineError: it has not so many rows, or they do not fork.
+        """
+        if forks or rows is None:
+            raise EngineError(f"a {type(self).__name__} has no rows that fork", help="it needs batch_session(forks=)")
+        return InTurns([self.session() for _ in range(rows)])
+
+    def tree_logits(
+        self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
+    ) -> Evaluated:
+        """The logits after a prompt and after each node of a tree of continuations, in as few passes as the engine can,
+        for `logitree.choose`.
+
+        Args:
+            prompt: at least one token.
+            parents: for each node the node before it, smaller than its own number, or -1: the prompt.
+            tokens: each node's token.
+            read: called with each node, -1 first, and the logits after it, which are valid during the call.
+
+        Raises:
+            ContextFull: a path does not fit.
+            EngineError: the engine failed.
+            TokenError: a token is not in the vocabulary.
+            What `read` raises.
+        """
+        by = by_rows if parents and self.beam_rows != 0 else by_sessions
+        return by(self, prompt, parents, tokens, read)
+
+    def beam_session(self, rows: int | None = None, tokens: int | None = None) -> OldRows:
+        """The form of 0.1: a batch session with forks, by `begin(prompts)` and `step(parents, tokens)`."""
+        from ._old import OldRows
+
+        help = "use batch_session(rows, forks=True), its evaluate_rows and reorder"
+        warnings.warn(f"beam_session goes with the next release: {help}", DeprecationWarning, stacklevel=2)
+        return OldRows(self.batch_session(rows, tokens, forks=True))

@@ -1,0 +1,132 @@
+"""What an engine holds of sequences: rows of tokens, evaluated together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .._errors import EngineError
+
+Logits = npt.NDArray[np.float32]
+"""Logits of one position: float32 [vocabulary], borrowed: valid until the session's next `evaluate`."""
+
+Rows = Sequence[Logits] | npt.NDArray[np.float32]
+"""Logits of several positions: [rows, vocabulary], or a list of `Logits`; borrowed likewise."""
+
+
+class ContextFull(Exception):
+    """The engine has no room for the tokens; nothing was evaluated. Never leaves `logitree.generate`."""
+
+    def __init__(self, rows: Sequence[int] = ()) -> None:
+        super().__init__("the context is full")
+        self.rows = tuple(rows)
+        """The rows that do not fit; empty: all of them."""
+
+
+class Session:
+    """Rows of tokens in an engine's memory. A single sequence is a session of one row.
+
+    A class defines `evaluate`, or `evaluate_rows` where its sessions hold several rows: each has the other as
+    its default. The other members are abilities: a class overrides those that it has.
+    """
+
+    can_rollback: bool = False
+    """Whether `rollback` works."""
+
+    def evaluate(self, tokens: Sequence[int]) -> Logits:
+        """Appends tokens to the only row, in as few passes as possible.
+
+        Returns:
+            The logits after the last token: float32 [V], valid until the engine's next evaluation.
+
+        Raises:
+            ContextFull: they do not fit; nothing was evaluated.
+            EngineError: the engine failed, or the session has several rows.
+        """
+        if type(self).evaluate_rows is Session.evaluate_rows:
+            raise TypeError(f"{type(self).__name__} defines neither evaluate nor evaluate_rows")
+        (logits,) = self.evaluate_rows([tokens])
+        return logits
+
+    def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Rows:
+        """Appends `tokens[i]` to row i. A row without tokens is left as it is, and its logits are not read.
+
+        The first call makes the rows, one for each list.
+
+        Returns:
+            The logits after each row's last token: float32 [V] each, valid until the engine's next evaluation.
+
+        Raises:
+            ContextFull: the rows that it names do not fit; nothing was evaluated.
+            EngineError: not one list for each row, or the engine failed.
+        """
+        (only,) = tokens
+        return [self.evaluate(only)]
+
+    def evaluate_all(self, tokens: Sequence[int], last: int) -> Sequence[Logits]:
+        """As `evaluate`, with the logits after each of the last `last` tokens, which must be those that `evaluate`
+        would give. Proposals are evaluated with it; see `draft_room`."""
+        raise EngineError(f"a {type(self).__name__} gives the logits of the last token only")
+
+    def draft_room(self) -> int:
+        """How many more tokens `evaluate_all` may evaluate and `rollback` take back, at next to no cost and with the
+        logits that `evaluate` would give; 0: nothing is proposed."""
+        return 0
+
+    def begin(self, tokens: Sequence[int], row: int = 0) -> int:
+        """Announces the beginning of a row, so that what memory holds of it is reused.
+
+        Returns:
+            How many of the tokens need no evaluation, at most all but the last.
+        """
+        return 0
+
+    def rollback(self, n: int, row: int = 0) -> None:
+        """Forgets the last `n` tokens of a row; the next evaluation continues from there.
+
+        Raises:
+            EngineError: there are fewer, or the session cannot.
+        """
+        raise EngineError(f"a {type(self).__name__} cannot take tokens back")
+
+    def reorder(self, parents: npt.ArrayLike) -> None:
+        """Makes new rows of the old ones: row i is a copy of the old row `parents[i]`.
+
+        There may be more rows than before or fewer. A row that is no row's parent is forgotten.
+
+        Raises:
+            StateError: a parent is no row; nothing has changed.
+            EngineError: the rows do not fit, and nothing has changed; or the session cannot.
+        """
+        raise EngineError(f"a {type(self).__name__} cannot fork its rows")
+
+    def close(self) -> None:
+        """Releases the memory. Logits that it handed out must not be read any more."""
+
+
+class InTurns(Session):
+    """Rows that are a session each, for engines whose sessions have one row."""
+
+    def __init__(self, sessions: Sequence[Session]) -> None:
+        self._sessions = sessions
+
+    def begin(self, tokens: Sequence[int], row: int = 0) -> int:
+        """How many of the tokens the row's session holds."""
+        return self._sessions[row].begin(tokens)
+
+    def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Rows:
+        """Evaluates each row that has tokens; the logits are copied, since engines reuse them."""
+        made = []
+        for row, (session, new) in enumerate(zip(self._sessions, tokens, strict=True)):
+            try:
+                made.append(session.evaluate(new).copy() if new else np.empty(0, np.float32))
+            except ContextFull:
+                raise ContextFull((row,)) from None
+        return made
+
+    def close(self) -> None:
+        """Closes the sessions."""
+        for session in self._sessions:
+            session.close()
