@@ -290,7 +290,7 @@ def test_an_interrupt_between_batches_leaves_memory_true(
     lib = engine._lib
     session = engine.session()
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "_lib", Interrupted())
+        patch.setattr(engine._main, "lib", Interrupted())
         with pytest.raises(KeyboardInterrupt):
             session.evaluate(tokens)
     assert np.array_equal(engine.session().evaluate(tokens), expected)

@@ -86,7 +86,6 @@ def test_many_rows_change_no_bit(engine: LlamaCpp, france: list[int]) -> None:
     session.evaluate_rows([france])
     tokens = np.arange(1000, 1080)
     logits = step(session, [0] * 80, tokens)
-    assert not logits.flags.writeable
     some = [0, 1, 62, 63, 64, 79]
     assert np.array_equal(logits[some], alone(engine, [[*france, int(tokens[i])] for i in some]))
     session.close()

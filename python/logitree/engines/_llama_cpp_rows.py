@@ -5,7 +5,6 @@ A context of its own keeps the rows out of the way of what the engine's other se
 
 from __future__ import annotations
 
-import ctypes
 import time
 import weakref
 from collections.abc import Iterator, Sequence
@@ -16,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._errors import EngineError
-from ._llama_cpp_batch import Batch, Entry
+from ._llama_cpp_context import Context, Entry
 from ._rows import checked_rows, reindex
-from ._session import ContextFull, Rows, Session
+from ._session import ContextFull, Logits, Rows, Session
 
 if TYPE_CHECKING:
     from .llama_cpp import LlamaCpp
@@ -38,15 +37,15 @@ class Sizes(NamedTuple):
     """Tokens of all sequences together; what rows have in common counts once."""
 
 
-class Cells:
-    """A context of llama.cpp with many sequences over one pool of cells, and the batch that fills it.
+class Cells(Context):
+    """A context of llama.cpp with many sequences over one pool of cells.
 
     Raises:
         EngineError: llama.cpp has no memory for it.
     """
 
     def __init__(self, lib: Any, model: Any, sizes: Sizes, n_batch: int, n_threads: int, type_k: int) -> None:
-        self.lib, self.sizes = lib, sizes
+        self.sizes = sizes
         params = lib.llama_context_default_params()
         params.type_k = type_k
         params.n_ctx = sizes.cells
@@ -56,42 +55,18 @@ class Cells:
         params.kv_unified = True
         params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
         params.n_threads = params.n_threads_batch = n_threads
-        self._context = context = lib.llama_init_from_model(model, params)
+        context = lib.llama_init_from_model(model, params)
         if not context:
             raise EngineError(
                 f"llama.cpp cannot make a context of {sizes.cells} tokens for {sizes.rows} rows",
                 help="use fewer rows or beams, or a smaller max_tokens",
             )
-        self.n_vocab = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(model)))
-        self.memory = lib.llama_get_memory(context)
-        self.batch = Batch(lib, int(lib.llama_n_batch(context)))
+        super().__init__(lib, context, 1)
         self.free = weakref.finalize(self, lib.llama_free, context)
 
     def clear(self) -> None:
         """Forgets every sequence."""
         self.lib.llama_memory_clear(self.memory, True)
-
-    def decode(self, entries: Sequence[Entry]) -> npt.NDArray[np.float32]:
-        """Evaluates at most `n_batch` entries and gives the logits of those that asked, in their order.
-
-        Raises:
-            ContextFull: no cells are left; sequences may hold a part of it.
-            EngineError: llama.cpp failed; likewise.
-        """
-        code = int(self.lib.llama_decode(self._context, self.batch.fill(entries)))
-        if code == 1:
-            raise ContextFull
-        if code:
-            raise EngineError(f"llama.cpp failed to evaluate {len(entries)} tokens (code {code})")
-        rows = sum(asked for *_, asked in entries)
-        if not rows:
-            return np.empty((0, self.n_vocab), np.float32)
-        address = ctypes.cast(self.lib.llama_get_logits(self._context), ctypes.c_void_p).value
-        if not address:
-            raise EngineError("llama.cpp holds no logits", help="an embedding-only context cannot generate")
-        flat = np.ctypeslib.as_array((ctypes.c_float * (rows * self.n_vocab)).from_address(address))
-        flat.flags.writeable = False
-        return flat.reshape(rows, self.n_vocab)
 
 
 @dataclass(slots=True)
@@ -178,7 +153,7 @@ class LlamaRows(Session):
         """
         engine = self._engine
         with engine._lock:
-            new = checked_rows(tokens, len(self._rows) or len(tokens), engine._n_vocab)
+            new = checked_rows(tokens, len(self._rows) or len(tokens), engine._main.n_vocab)
             cells = self._open(len(new))
             lengths = [len(row) + len(more) for row, more in zip(self._rows, new, strict=True)]
             if full := [i for i, more in enumerate(new) if more and lengths[i] > engine.n_ctx]:
@@ -189,7 +164,7 @@ class LlamaRows(Session):
                     row.path += more
                 else:
                     row.prompt = more
-            groups = list(self._groups(new, cells.batch.at_once))
+            groups = list(self._groups(new, cells.at_once))
             try:
                 logits = self._decode(cells, rows, new, groups)
             except ContextFull:
@@ -251,23 +226,20 @@ class LlamaRows(Session):
 
     def _decode(self, cells: Cells, rows: Sequence[Row], new: Sequence[Sequence[int]], groups: list[list[int]]) -> Rows:
         """The logits after each row's new tokens, which it has already, a batch for each group."""
-        made = np.empty((len(rows) if len(groups) > 1 else 0, cells.n_vocab), np.float32)
+        known: dict[int, Logits] = {}
         for group in groups:
             parts = [_entries(rows[i].sequence, len(rows[i]) - len(new[i]), new[i]) for i in group]
-            logits = self._last(cells, [entry for part in parts for entry in part])
-            if len(groups) > 1:
-                made[group] = logits
-        made.flags.writeable = False
-        if len(groups) > 1 or len(group) == len(rows):
-            return made if len(groups) > 1 else logits
-        known = dict(zip(group, logits, strict=True))
+            logits = self._last(cells, [entry for part in parts for entry in part], len(group))
+            if len(group) == len(rows):
+                return logits
+            known.update(zip(group, logits.copy() if len(groups) > 1 else logits, strict=True))
         return [known.get(i, _NO_LOGITS) for i in range(len(rows))]
 
-    def _last(self, cells: Cells, entries: Sequence[Entry]) -> npt.NDArray[np.float32]:
-        """Evaluates entries, in batches of `n_batch`; the logits that the last of these batches was asked for."""
+    def _last(self, cells: Cells, entries: Sequence[Entry], rows: int = 1) -> npt.NDArray[np.float32]:
+        """Evaluates entries, in batches of `n_batch`; the logits that so many of the last batch ask for."""
         for at in range(0, len(entries), self._engine.n_batch):
-            logits = cells.decode(entries[at : at + self._engine.n_batch])
-        return logits
+            cells.decode(entries[at : at + self._engine.n_batch])
+        return cells.block(rows)
 
     def _again(self, sizes: Sizes, rows: list[Row]) -> Rows:
         """Evaluates these rows from their first token on in a context that holds them all and more."""
@@ -280,8 +252,7 @@ class LlamaRows(Session):
         self._cells = cells = self._engine._take_cells(sizes.rows, 2 * max(sizes.cells, -(-needed // GRAIN) * GRAIN))
         roots = [Row(i, prompt, []) for i, prompt in enumerate(prompts.values())]
         logits = [
-            self._last(cells, _entries(root.sequence, 0, root.prompt)).copy() if root else [_NO_LOGITS]
-            for root in roots
+            self._last(cells, _entries(i, 0, root.prompt))[0].copy() if root else [] for i, root in enumerate(roots)
         ]
         at = {prompt: i for i, prompt in enumerate(prompts)}
         moved = places(roots, [at[id(row.prompt)] for row in rows], sizes.rows)
@@ -290,7 +261,7 @@ class LlamaRows(Session):
         for row, sequence in zip(rows, moved.held, strict=True):
             row.sequence = sequence
             entries = _entries(sequence, len(row.prompt), row.path)
-            made.append(self._last(cells, entries)[0].copy() if entries else logits[at[id(row.prompt)]][0])
+            made.append(self._last(cells, entries)[0].copy() if entries else logits[at[id(row.prompt)]])
         return made
 
 

@@ -9,22 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from ._engine import Engine, Messages
-from ._session import Logits, Rows, Session
+from ._session import Rows, Session
 
-_SAME = ("name", "n_ctx", "n_batch", "tokenize", "chat_template", "pass_costs")
+
+def _found(value: Any, *names: str) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names if hasattr(value, name)}
 
 
 class OldEngine(Engine):
     """An engine of 0.1. Several rows are sessions in turns, whatever it has for them."""
 
-    vocabulary = property(lambda self: self._engine.vocabulary)
     own_tokenizer = property(lambda self: getattr(self._engine, "own_tokenizer", None))
 
     def __init__(self, engine: Any) -> None:
         self._engine = engine
-        for name in _SAME:
-            if hasattr(engine, name):
-                setattr(self, name, getattr(engine, name))
+        names = ("vocabulary", "name", "n_ctx", "n_batch", "tokenize", "chat_template", "pass_costs")
+        vars(self).update(_found(engine, *names))
 
     def encode(self, prompt: str | Messages, *, chat: bool | None = None) -> list[int]:
         """The engine's tokens."""
@@ -40,34 +40,13 @@ class OldSession(Session):
     """A session of 0.1."""
 
     def __init__(self, session: Any) -> None:
-        self._session = session
-        self.can_rollback = hasattr(session, "rollback")
-
-    def evaluate(self, tokens: Sequence[int]) -> Logits:
-        """The session's logits."""
-        logits: Logits = self._session.evaluate(tokens)
-        return logits
-
-    def evaluate_all(self, tokens: Sequence[int], last: int) -> Sequence[Logits]:
-        """The session's logits."""
-        rows: Sequence[Logits] = self._session.evaluate_all(tokens, last)
-        return rows
-
-    def draft_room(self) -> int:
-        """What the session says; any number where it says nothing and can take tokens back."""
-        able = self.can_rollback and hasattr(self._session, "evaluate_all")
-        if not able or not getattr(self._session, "can_draft", True):
-            return 0
-        return int(getattr(self._session, "draft_room", 1 << 62))
-
-    def begin(self, tokens: Sequence[int], row: int = 0) -> int:
-        """What the session says."""
-        begin = getattr(self._session, "begin", None)
-        return 0 if begin is None else int(begin(tokens))
-
-    def rollback(self, n: int, row: int = 0) -> None:
-        """Forgets the last `n` tokens."""
-        self._session.rollback(n)
+        found = _found(session, "evaluate", "evaluate_all", "rollback")
+        if hasattr(session, "begin"):
+            found["begin"] = lambda tokens, row=0: session.begin(tokens)
+        self.can_rollback = "rollback" in found
+        if len(found.keys() & {"evaluate_all", "rollback"}) == 2 and getattr(session, "can_draft", True):
+            found["draft_room"] = lambda: getattr(session, "draft_room", 1 << 62)
+        vars(self).update(found)
 
 
 class OldRows:
@@ -75,6 +54,7 @@ class OldRows:
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self.close = session.close
 
     def begin(self, prompts: Sequence[Sequence[int]]) -> Rows:
         """The logits after each prompt: [P, V]."""
@@ -84,7 +64,3 @@ class OldRows:
         """The logits after each new row's token: [R, V]."""
         self._session.reorder(parents)
         return np.asarray(self._session.evaluate_rows([[token] for token in np.asarray(tokens).tolist()]))
-
-    def close(self) -> None:
-        """Releases the memory."""
-        self._session.close()

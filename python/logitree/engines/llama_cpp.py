@@ -21,17 +21,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import _core
 from .._arguments import whole
 from .._errors import EngineError
 from . import OnLoad
 from ._costs import PassCosts
 from ._engine import Engine, Messages
-from ._llama_cpp_batch import Batch
+from ._llama_cpp_context import Context
 from ._llama_cpp_rows import Cells, LlamaRows, Sizes
-from ._llama_cpp_tree import SEQUENCES, LlamaTree
+from ._llama_cpp_tree import SEQUENCES, tree_logits
 from ._messages import read_messages
 from ._paths import missing_model
 from ._rows import checked_tokens
@@ -166,22 +164,18 @@ class LlamaCpp(Engine):
                 help="give the path of a GGUF file or a llama_cpp.Llama",
             )
         self._vocab = lib.llama_model_get_vocab(self._model)
-        self._memory = lib.llama_get_memory(self._context)
-        self._n_vocab = int(lib.llama_vocab_n_tokens(self._vocab))
+        self._sequences = int(lib.llama_n_seq_max(self._context))
+        self._main = Context(lib, self._context, self._sequences)
         self._can_truncate = not (lib.llama_model_is_recurrent(self._model) or lib.llama_model_is_hybrid(self._model))
         self.n_ctx = int(lib.llama_n_ctx(self._context))
         is_split = is_split and int(lib.llama_n_threads(self._context)) > 1
         self._alike = 0 if not is_flash else min(UNSPLIT_CELLS, self.n_ctx) if is_split else self.n_ctx
         """Tokens in memory up to which logits do not depend on the batch."""
-        self.n_batch = int(lib.llama_n_batch(self._context))
-        self._batch = Batch(lib, self.n_batch)
-        self._logits = _LogitsView(lib, self._context, self._n_vocab)
+        self.n_batch = self._main.n_batch
         self._held: list[int] = []
         self._current: LlamaSession | None = None
         self._formatter: Any = None
         self._lock = threading.Lock()
-        sequences = int(lib.llama_n_seq_max(self._context))
-        self._tree = LlamaTree(lib, self.n_batch, sequences) if sequences > 1 else None
         self._spare: Cells | None = None
         self.beam_rows = int(lib.llama_max_parallel_sequences()) - 1
         self.batch_rows = min(MAX_BATCH_ROWS, self.beam_rows)
@@ -278,8 +272,8 @@ class LlamaCpp(Engine):
     ) -> Evaluated:
         """All in one batch as far as it holds them; where the context has one sequence only (an adopted `Llama`), by
         rows that fork. Docs of `Engine.tree_logits`."""
-        if self._tree is not None:
-            return self._tree.logits(self, prompt, parents, tokens, read)
+        if self._sequences > 1:
+            return tree_logits(self, prompt, parents, tokens, read)
         if not self._can_truncate:
             return by_sessions(self, prompt, parents, tokens, read)
         return super().tree_logits(prompt, parents, tokens, read)
@@ -291,7 +285,7 @@ class LlamaCpp(Engine):
         """
         if self._llama is None:
             with self._lock:
-                self._lib = _Closed()
+                self._lib = self._main.lib = _Closed()
                 self._spare = None
                 self._free()
 
@@ -357,8 +351,9 @@ class LlamaCpp(Engine):
         """Memory forgets all but the first `keep` tokens; all of them where the model's memory cannot be
         cut."""
         del self._held[keep:]
-        if self._memory and not (keep and self._lib.llama_memory_seq_rm(self._memory, 0, keep, -1)):
-            self._lib.llama_memory_clear(self._memory, True)
+        memory = self._main.memory
+        if memory and not (keep and self._lib.llama_memory_seq_rm(memory, 0, keep, -1)):
+            self._lib.llama_memory_clear(memory, True)
             self._held.clear()
 
     @contextlib.contextmanager
@@ -374,20 +369,13 @@ class LlamaCpp(Engine):
     def _decode(self, tokens: Sequence[int], last: int) -> None:
         """One batch at the end of memory, with the logits of its last tokens; memory holds nothing past `_held` before,
         and the batch's tokens after."""
-        held, asking = len(self._held), len(tokens) - last
-        batch = self._batch.fill([(token, held + i, (0,), i >= asking) for i, token in enumerate(tokens)])
-        begun = time.perf_counter()
-        code = int(self._lib.llama_decode(self._context, batch))
-        if code == 0:
-            if self.pass_costs is not None:
-                self.pass_costs.add(len(tokens), last, time.perf_counter() - begun)
-            self._held.extend(tokens)
-            self.counters.forward_passes += 1
-            self.counters.tokens_decoded += len(tokens)
-            return
-        if code == 1:
-            raise ContextFull
-        raise EngineError(f"llama.cpp failed to evaluate {len(tokens)} tokens (code {code})")
+        held, asking, begun = len(self._held), len(tokens) - last, time.perf_counter()
+        self._main.decode([(token, held + i, (0,), i >= asking) for i, token in enumerate(tokens)])
+        if self.pass_costs is not None:
+            self.pass_costs.add(len(tokens), last, time.perf_counter() - begun)
+        self._held.extend(tokens)
+        self.counters.forward_passes += 1
+        self.counters.tokens_decoded += len(tokens)
 
 
 class LlamaSession(Session):
@@ -440,20 +428,7 @@ class LlamaSession(Session):
             EngineError: there is nothing to evaluate, or llama.cpp failed.
             TokenError: a token is not in the vocabulary.
         """
-        engine = self._engine
-        self._check(tokens)
-        with engine._lock, engine._consistent():
-            begun = time.perf_counter()
-            todo = self._extend(tokens)
-            rest, *timed = self._parts(len(todo))
-            for at in range(0, rest, engine.n_batch):
-                chunk = todo[at : min(at + engine.n_batch, rest)]
-                engine._decode(chunk, int(at + len(chunk) == len(todo)))
-            for n in timed:
-                engine._decode(todo[rest : rest + n], n)
-                rest += n
-            engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
-            return engine._logits.last()
+        return self._evaluated(tokens, 0)[-1]
 
     def draft_room(self) -> int:
         """How many more tokens can be evaluated before logits depend on the batch, which they do at once without flash
@@ -473,48 +448,50 @@ class LlamaSession(Session):
             raise EngineError(
                 f"the logits of {last} of {len(tokens)} tokens", help=f"ask for 1 to {engine.n_batch} of those given"
             )
-        self._check(tokens)
-        with engine._lock, engine._consistent():
-            begun = time.perf_counter()
-            todo = self._extend(tokens)
-            if len(todo) < last:
-                engine._truncate(len(self._tokens) - last)
-                todo = self._tokens[len(engine._held) :]
-            if len(todo) > engine.n_batch:
-                first = len(todo) - last
-                for at in range(0, first, engine.n_batch):
-                    engine._decode(todo[at : min(at + engine.n_batch, first)], 0)
-                todo = todo[first:]
-            engine._decode(todo, last)
-            engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
-            return engine._logits.rows(range(len(todo) - last, len(todo)))
+        return self._evaluated(tokens, last)
 
-    def _parts(self, tokens: int) -> list[int]:
-        """The lengths in which so many tokens are evaluated: where proposals may come, some tell what passes cost."""
-        engine = self._engine
-        if engine.pass_costs is None or not engine._can_truncate or len(self._tokens) > engine._alike:
-            return [tokens]
-        parts = engine.pass_costs.parts(tokens)
-        return parts if max(parts[1:], default=0) <= engine.n_batch else [tokens]
-
-    def _check(self, tokens: Sequence[int]) -> None:
-        """Errors of tokens that cannot be evaluated."""
+    def _evaluated(self, tokens: Sequence[int], last: int) -> Sequence[Logits]:
+        """Appends tokens; the logits after each of the last `last`, with 0 after the last at least."""
         engine = self._engine
         if len(tokens) > self.room:
             raise ContextFull
         if not tokens and not self._tokens:
             raise EngineError("nothing to evaluate: the prompt is empty", help="give at least one token")
-        checked_tokens(tokens, engine._n_vocab)
+        checked_tokens(tokens, engine._main.n_vocab)
+        with engine._lock, engine._consistent():
+            begun, at = time.perf_counter(), 0
+            todo = self._extend(tokens, max(last, 1))
+            for size, asks in self._passes(len(todo), last):
+                engine._decode(todo[at : at + size], asks)
+                at += size
+            engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
+            return engine._main.logits(range(size - asks, size))
 
-    def _extend(self, tokens: Sequence[int]) -> list[int]:
-        """Takes the tokens into the sequence; gives those that memory does not hold yet, at least one."""
+    def _passes(self, tokens: int, last: int) -> list[tuple[int, int]]:
+        """The sizes of the passes over so many tokens, and how many of each ask for logits, its last ones. All that ask
+        are in one pass; with `last` 0 some passes ask to tell what that costs, where proposals may come."""
+        engine, timed = self._engine, list[int]()
+        costs, most = engine.pass_costs, engine.n_batch
+        if last:
+            tail = [(tokens if tokens <= most else last, last)]
+        else:
+            if costs is not None and engine._can_truncate and len(self._tokens) <= engine._alike:
+                _, *timed = costs.parts(tokens)
+            tail = [(n, n) for n in timed] if max(timed, default=0) <= most else []
+        rest = tokens - sum(n for n, _ in tail)
+        passes = [(min(most, rest - at), 0) for at in range(0, rest, most)] + tail
+        size, asks = passes[-1]
+        return [*passes[:-1], (size, asks or 1)]
+
+    def _extend(self, tokens: Sequence[int], least: int) -> list[int]:
+        """Takes the tokens into the sequence; gives those that memory does not hold yet, at least so many."""
         engine = self._engine
         self._tokens.extend(tokens)
         if engine._current is self and tokens and not engine._used_by_llama():
             return list(tokens)
         todo = engine._attach(self)
-        if not todo:
-            engine._truncate(len(self._tokens) - 1)
+        if len(todo) < least:
+            engine._truncate(len(self._tokens) - least)
             todo = self._tokens[len(engine._held) :]
         return todo
 
@@ -544,41 +521,6 @@ class _Closed:
 
     def __getattr__(self, name: str) -> Any:
         raise EngineError("the model is closed", help="make a new LlamaCpp")
-
-
-class _LogitsView:
-    """NumPy views over libllama's logits, one per address that they were ever seen at.
-
-    Equal to `np.ctypeslib.as_array(llama_get_logits_ith(ctx, -1), (n,))`, which costs five times as much
-    because it rebuilds the array each time.
-    """
-
-    def __init__(self, lib: Any, context: Any, n: int) -> None:
-        address = ctypes.cast(lib.llama_get_logits_ith, ctypes.c_void_p).value or 0
-        prototype = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
-        self._get = prototype(address)
-        self._context = ctypes.cast(context, ctypes.c_void_p)
-        self._type = ctypes.c_float * n
-        self._views: dict[int, Logits] = {}
-
-    def last(self) -> Logits:
-        """The logits of the last position that asked for them."""
-        return self._row(-1)
-
-    def rows(self, at: Iterable[int]) -> list[Logits]:
-        """The logits of these positions of the last batch."""
-        return [self._row(i) for i in at]
-
-    def _row(self, at: int) -> Logits:
-        address = self._get(self._context, at)
-        if not address:
-            raise EngineError("llama.cpp holds no logits", help="an embedding-only context cannot generate")
-        view = self._views.get(address)
-        if view is None:
-            view = np.ctypeslib.as_array(self._type.from_address(address))
-            view.flags.writeable = False
-            self._views[address] = view
-        return view
 
 
 def bundled_model() -> Path | None:
