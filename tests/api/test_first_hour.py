@@ -266,7 +266,7 @@ def test_arguments_of_beam_search(smollm2_gguf: Path) -> None:
         with pytest.raises(TypeError, match="is no list of items: give a list of texts"):
             lt.beam_search(engine, "x", what)  # type: ignore[arg-type]
     for model in (None, object()):
-        with pytest.raises(TypeError, match="searches no beams: give an engine"):
+        with pytest.raises(TypeError, match="is no model: give an engine"):
             lt.beam_search(model, "x", ["a"])  # type: ignore[arg-type]
     with pytest.raises(lt.EngineError, match="nothing is downloaded"):
         lt.beam_search("owner/model", "x", ["a"])

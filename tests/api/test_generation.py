@@ -253,6 +253,11 @@ def test_a_full_context_ends_the_rows_that_do_not_fit() -> None:
     long, short = lt.generate(Small(), ["0123456789", "0"], text, seed=1, max_tokens=6)
     assert (long.finish_reason, len(long.tokens)) == ("context_full", 3)
     assert short.finish_reason in ("max_tokens", "end_of_generation", "constraint")
+    engine = DraftingEngine(3, n_ctx=12)
+    short, long = lt.generate(engine, ["0", "0123456789"], text, seed=1, max_tokens=9, temperature=1.0)
+    assert long.finish_reason == "context_full"
+    alone = lt.generate(engine, "0", text, seed=1, max_tokens=9, temperature=1.0)
+    assert short.tokens == alone.tokens, "a row before a full one is evaluated once"
     with pytest.raises(lt.EngineError, match="13 tokens long, the context holds 12"):
         lt.generate(Small(), "0123456789abc")
 

@@ -16,16 +16,14 @@ import numpy.typing as npt
 
 from .._errors import EngineError
 from ._llama_cpp_context import Context, Entry
-from ._rows import checked_rows, reindex
-from ._session import ContextFull, Logits, Rows, Session
+from ._rows import checked_parents, checked_rows
+from ._session import NO_LOGITS, ContextFull, Logits, Rows, Session
 
 if TYPE_CHECKING:
     from .llama_cpp import LlamaCpp
 
 GRAIN = 256
 """Cells are asked for in multiples of this, as llama.cpp pads them."""
-
-_NO_LOGITS = np.empty(0, np.float32)
 
 
 class Sizes(NamedTuple):
@@ -130,17 +128,19 @@ def places(rows: Sequence[Row], parents: Sequence[int], most: int) -> Places:
 
 
 class LlamaRows(Session):
-    """A session of several rows of a LlamaCpp engine: sequences of one context, made when they begin.
+    """A session of several rows of a LlamaCpp engine: sequences of one context.
 
     The logits of a row are those that it would get alone, to the bit on a CPU. Where the cells are full, everything is
     evaluated again in a context with twice as many or more.
     """
 
     def __init__(self, engine: LlamaCpp, rows: int, tokens: int) -> None:
-        self._engine, self._most, self._tokens = engine, rows, tokens
-        self._cells: Cells | None = None
-        self._rows: list[Row] = []
-        self._begun = False
+        self._engine, self._most = engine, rows
+        self._rows: list[Row] | None = []
+        """None: they are not known any more, after `close` or a failure."""
+        with engine._lock:
+            cells = engine._take_cells(rows, -(-max(tokens, engine.n_ctx) // GRAIN) * GRAIN)
+        self._cells: Cells | None = cells
 
     def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Rows:
         """Appends tokens to rows. All rows share a batch, but a row with more tokens than it takes has its own.
@@ -153,12 +153,10 @@ class LlamaRows(Session):
         """
         engine = self._engine
         with engine._lock:
-            new = checked_rows(tokens, len(self._rows) or len(tokens), engine._main.n_vocab)
-            cells = self._open(len(new))
-            lengths = [len(row) + len(more) for row, more in zip(self._rows, new, strict=True)]
-            if full := [i for i, more in enumerate(new) if more and lengths[i] > engine.n_ctx]:
-                raise ContextFull(full)
-            rows, self._rows, begun = self._rows, [], time.perf_counter()
+            cells, rows = self._open()
+            new = checked_rows(tokens, list(map(len, rows)), self._most, engine.n_ctx, cells.n_vocab)
+            rows = rows or [Row(i, [], []) for i in range(len(new))]
+            self._rows, begun = None, time.perf_counter()
             for row, more in zip(rows, new, strict=True):
                 if row.prompt:
                     row.path += more
@@ -168,7 +166,7 @@ class LlamaRows(Session):
             try:
                 logits = self._decode(cells, rows, new, groups)
             except ContextFull:
-                logits = self._again(cells.sizes, rows)
+                logits = self._again(cells, rows)
             self._rows = rows
             engine.counters.forward_passes += len(groups)
             engine.counters.tokens_decoded += sum(map(len, new))
@@ -178,36 +176,26 @@ class LlamaRows(Session):
     def reorder(self, parents: npt.ArrayLike) -> None:
         """Forks and drops rows; docs of `Session.reorder`."""
         with self._engine._lock:
-            old = reindex(parents, len(self._rows)).tolist() if self._rows else []
-            cells = self._open(len(old))
-            moved = places(self._rows, old, cells.sizes.rows)
+            cells, rows = self._open()
+            old = checked_parents(parents, len(rows), self._most)
+            moved = places(rows, old, cells.sizes.rows)
             moved.move(cells)
-            self._rows = [
-                Row(sequence, self._rows[parent].prompt, [*self._rows[parent].path])
-                for sequence, parent in zip(moved.held, old, strict=True)
-            ]
+            pairs = zip(moved.held, [rows[parent] for parent in old], strict=True)
+            self._rows = [Row(sequence, row.prompt, [*row.path]) for sequence, row in pairs]
 
     def close(self) -> None:
         """Gives the context back to the engine; logits that it handed out must not be read any more."""
-        cells, self._cells, self._rows, self._begun = self._cells, None, [], True
+        cells, self._cells, self._rows = self._cells, None, None
         if cells is not None:
             self._engine._keep_cells(cells)
 
-    def _open(self, rows: int) -> Cells:
-        """The context, if it can be used with so many rows; a new one and these rows where nothing has begun."""
-        if (self._begun or not rows) and not self._rows:
+    def _open(self) -> tuple[Cells, list[Row]]:
+        """The context and the rows, if they can be used."""
+        if self._rows is None or self._cells is None:
             raise EngineError("the session has no rows", help="after a failure or close, make a new one")
-        if not 1 <= rows <= self._most:
-            raise EngineError(
-                f"{rows} rows in a session made for {self._most}", help="ask for more rows when the session is made"
-            )
-        if not self._begun:
-            cells = -(-max(self._tokens, self._engine.n_ctx) // GRAIN) * GRAIN
-            self._cells = self._engine._take_cells(self._most, cells)
-            self._rows, self._begun = [Row(i, [], []) for i in range(rows)], True
-        if self._cells is None or not self._cells.free.alive:
+        if not self._cells.free.alive:
             raise EngineError("the model is closed", help="make a new LlamaCpp")
-        return self._cells
+        return self._cells, self._rows
 
     def _groups(self, new: Sequence[Sequence[int]], at_once: int) -> Iterator[list[int]]:
         """The rows that take one batch together. A row with more tokens than a batch takes is alone, so that its
@@ -233,7 +221,7 @@ class LlamaRows(Session):
             if len(group) == len(rows):
                 return logits
             known.update(zip(group, logits.copy() if len(groups) > 1 else logits, strict=True))
-        return [known.get(i, _NO_LOGITS) for i in range(len(rows))]
+        return [known.get(i, NO_LOGITS) for i in range(len(rows))]
 
     def _last(self, cells: Cells, entries: Sequence[Entry], rows: int = 1) -> npt.NDArray[np.float32]:
         """Evaluates entries, in batches of `n_batch`; the logits that so many of the last batch ask for."""
@@ -241,10 +229,9 @@ class LlamaRows(Session):
             cells.decode(entries[at : at + self._engine.n_batch])
         return cells.block(rows)
 
-    def _again(self, sizes: Sizes, rows: list[Row]) -> Rows:
+    def _again(self, old: Cells, rows: list[Row]) -> Rows:
         """Evaluates these rows from their first token on in a context that holds them all and more."""
-        old, self._cells = self._cells, None
-        assert old is not None
+        self._cells, sizes = None, old.sizes
         old.free()
         # Prompts are shared by their rows again, what comes after them is not.
         prompts = {id(row.prompt): row.prompt for row in rows}

@@ -10,23 +10,52 @@ import numpy.typing as npt
 
 from .. import _core
 from .._errors import EngineError, error
+from ._session import ContextFull
 
 
-def checked_rows(tokens: Sequence[Sequence[int]], rows: int, vocabulary: int) -> list[list[int]]:
-    """The tokens of each row as lists.
+def checked_rows(
+    tokens: Sequence[Sequence[int]], held: Sequence[int], most: int | None, n_ctx: int | None, vocabulary: int
+) -> list[list[int]]:
+    """The new tokens of each row as lists. `held`: how many tokens each row has; empty before there are rows.
 
     Raises:
-        EngineError: not a list for each of these rows, or all are empty.
+        EngineError: not a list for each row, all are empty, or there are too many.
         TokenError: a token is not in the vocabulary.
+        ContextFull: rows do not fit.
     """
-    if len(tokens) != rows:
-        raise EngineError(f"{len(tokens)} lists of tokens for {rows} rows", help="give one for each row")
+    if held and len(tokens) != len(held):
+        raise EngineError(f"{len(tokens)} lists of tokens for {len(held)} rows", help="give one for each row")
     made = [[index(token) for token in new] for new in tokens]
     if not any(made):
         raise EngineError("nothing to evaluate: no row has tokens", help="give at least one token")
+    _check_width(len(made), most)
     for new in made:
         checked_tokens(new, vocabulary)
+    lengths = held or [0] * len(made)
+    full = [i for i, new in enumerate(made) if new and n_ctx is not None and lengths[i] + len(new) > n_ctx]
+    if full:
+        raise ContextFull(full)
     return made
+
+
+def checked_parents(parents: npt.ArrayLike, held: int, most: int | None) -> list[int]:
+    """The parents of new rows, at least one and at most so many, among the old rows.
+
+    Raises:
+        EngineError: there are no old rows, or too many or no new ones.
+        StateError: a parent is no old row.
+    """
+    if not held:
+        raise EngineError("the session has no rows", help="evaluate the prompts first; after a failure, make a new one")
+    made: list[int] = reindex(parents, held).tolist()
+    _check_width(len(made), most)
+    return made
+
+
+def _check_width(rows: int, most: int | None) -> None:
+    if not rows or (most is not None and rows > most):
+        message = f"{rows} rows in a session made for {'any number' if most is None else most}"
+        raise EngineError(message, help="ask for more rows when the session is made")
 
 
 def checked_tokens(tokens: Sequence[int], vocabulary: int) -> None:

@@ -16,6 +16,10 @@ Rows = Sequence[Logits] | npt.NDArray[np.float32]
 """Logits of several positions: [rows, vocabulary], or a list of `Logits`; borrowed likewise."""
 
 
+NO_LOGITS: Logits = np.empty(0, np.float32)
+"""In place of the logits of a row that got no tokens."""
+
+
 class ContextFull(Exception):
     """The engine has no room for the tokens; nothing was evaluated. Never leaves `logitree.generate`."""
 
@@ -111,6 +115,8 @@ class InTurns(Session):
 
     def __init__(self, sessions: Sequence[Session]) -> None:
         self._sessions = sessions
+        self._made: dict[int, Logits] = {}
+        """Logits of rows that fitted where others did not: the next call is that for the same tokens of these."""
 
     def begin(self, tokens: Sequence[int], row: int = 0) -> int:
         """How many of the tokens the row's session holds."""
@@ -118,13 +124,17 @@ class InTurns(Session):
 
     def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Rows:
         """Evaluates each row that has tokens; the logits are copied, since engines reuse them."""
-        made = []
+        made, full = self._made, list[int]()
         for row, (session, new) in enumerate(zip(self._sessions, tokens, strict=True)):
             try:
-                made.append(session.evaluate(new).copy() if new else np.empty(0, np.float32))
+                if new and row not in made:
+                    made[row] = session.evaluate(new).copy()
             except ContextFull:
-                raise ContextFull((row,)) from None
-        return made
+                full.append(row)
+        if full:
+            raise ContextFull(full)
+        self._made = {}
+        return [made.get(row, NO_LOGITS) for row in range(len(tokens))]
 
     def close(self) -> None:
         """Closes the sessions."""

@@ -35,7 +35,7 @@ def tree_logits(
     if engine.n_ctx is not None and len(prompt) + longest > engine.n_ctx:
         raise ContextFull
     with engine._lock:
-        held = len(engine._keep_common(list(prompt[:-1])))
+        held = len(engine._cached.keep_common(prompt[:-1]))
         read(PROMPT, engine._cached.append(prompt[held:]))
         passes = 1
         columns = max(1, _MOST_LOGITS // runner.vocabulary_size)

@@ -19,6 +19,7 @@ from ..._vocabulary import model_name
 from .._engine import Engine, Messages
 from .._messages import read_messages
 from .._paths import folder_without_model, missing_model
+from .._session import InTurns, Session
 from .._trees import Evaluated, Read
 from ._continuations import tree_logits
 from ._forward import PASS_TOKENS_CPU, PASS_TOKENS_DEVICE, CachedSequence, Runner, import_torch
@@ -185,9 +186,18 @@ class Transformers(Engine):
         """A new, empty sequence. What the cache holds is reused as far as the new sequence begins alike."""
         return TransformersSession(self)
 
-    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> TransformersRows:
-        """A new session of at most `rows` rows, with a cache of its own, which grows as they do."""
-        return TransformersRows(self, rows, forks=forks)
+    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> Session:
+        """A new session of at most `rows` rows, with a cache of its own, which grows as they do.
+
+        Models whose cache is more than plain attention (sliding windows, recurrent states), or that take no
+        `position_ids`, cannot be padded between tokens: their rows are evaluated one after the other, or together where
+        they fork.
+        """
+        if rows is not None and rows < 1:
+            raise EngineError(f"a session of {rows} rows", help="use 1 or more")
+        if rows is None or forks or self.runner.is_padded:
+            return TransformersRows(self, rows)
+        return InTurns([TransformersSession(self, CachedSequence(self.runner, self.n_batch)) for _ in range(rows)])
 
     def tree_logits(
         self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
@@ -202,15 +212,6 @@ class Transformers(Engine):
         if self.tokenizer is None:
             raise EngineError("the engine has no tokenizer", help="give one, or give prompts as token ids")
         return self.tokenizer
-
-    def _keep_common(self, wanted: Sequence[int]) -> list[int]:
-        """Cuts the cache to what it has in common with the wanted tokens, and gives that."""
-        held = self._cached.tokens
-        n = min(len(held), len(wanted))
-        if held[:n] != wanted[:n]:
-            n = next(i for i in range(n) if held[i] != wanted[i])
-        self._cached.truncate(n)
-        return list(self._cached.tokens)
 
 
 def plain_tokens(tokenizer: Any, text: str) -> list[int]:

@@ -156,6 +156,14 @@ class CachedSequence:
         """The cache, which is not to be changed; None where it holds nothing."""
         return self._cache
 
+    def keep_common(self, wanted: Sequence[int]) -> list[int]:
+        """Cuts the cache to what it has in common with the wanted tokens, and gives that."""
+        held, n = self.tokens, min(len(self.tokens), len(wanted))
+        if held[:n] != list(wanted[:n]):
+            n = next(i for i in range(n) if held[i] != wanted[i])
+        self.truncate(n)
+        return [*self.tokens]
+
     def truncate(self, keep: int) -> None:
         """Forgets all but the first `keep` tokens; all of them where the cache cannot be cut."""
         drop = len(self.tokens) - keep

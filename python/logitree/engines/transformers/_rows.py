@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from ..._errors import EngineError
-from .._rows import checked_rows, reindex
-from .._session import ContextFull, Rows, Session
-from ._forward import CachedSequence, Runner, import_torch, padded, to_host
+from .._rows import checked_parents, checked_rows
+from .._session import NO_LOGITS, Rows, Session
+from ._forward import Runner, import_torch, padded, to_host
 
 if TYPE_CHECKING:
     from ._engine import Transformers
 
-_NO_LOGITS = np.empty(0, np.float32)
 _SLACK = 64
 """Columns of padding that are never worth a repacking."""
 
@@ -24,20 +22,13 @@ _SLACK = 64
 class TransformersRows(Session):
     """Rows of tokens in a cache of their own; each evaluation appends to some of them in one pass.
 
-    Rows are padded, with position ids of their own, so the logits are those of each row alone up to rounding. Models
-    whose cache is more than plain attention (sliding windows, recurrent states), or that take no `position_ids`, cannot
-    be padded between tokens: their rows are evaluated one after the other, each with its own cache, or together where
-    they fork, as many tokens each.
+    Rows are padded, with position ids of their own, so the logits are those of each row alone up to rounding.
     """
 
-    def __init__(self, engine: Transformers, rows: int | None, *, forks: bool) -> None:
-        if rows is not None and rows < 1:
-            raise EngineError(f"a session of {rows} rows", help="use 1 or more")
-        self._engine, self._most, self._forks = engine, rows, forks
+    def __init__(self, engine: Transformers, rows: int | None) -> None:
+        self._engine, self._most = engine, rows
         self._tokens: list[list[int]] = []
-        self._cache: _PaddedCache | list[CachedSequence] | None = None
-        """None before the first evaluation, and after `close`."""
-        self._begun = False
+        self._cache: _PaddedCache | None = _PaddedCache(engine.runner, engine.n_batch)
 
     @property
     def tokens(self) -> Sequence[Sequence[int]]:
@@ -55,50 +46,36 @@ class TransformersRows(Session):
             EngineError: not one list for each row, or all are empty; or a pass failed in an earlier call.
             TokenError: a token is not in the model's vocabulary; nothing was evaluated.
         """
-        runner, most = self._engine.runner, self._engine.n_ctx
-        new = checked_rows(tokens, len(self._tokens) if self._begun else len(tokens), runner.vocabulary_size)
-        held = self._tokens or [[] for _ in new]
-        if self._most is not None and len(new) > self._most:
-            raise EngineError(f"{len(new)} rows in a session of {self._most}", help="ask for more rows")
-        active = [row for row, more in enumerate(new) if more]
-        if full := [row for row in active if most is not None and len(held[row]) + len(new[row]) > most]:
-            raise ContextFull(full)
-        if not self._begun:
-            self._begun = True
-            is_padded = runner.is_padded or self._forks
-            n_batch = self._engine.n_batch
-            self._cache = _PaddedCache(runner, n_batch) if is_padded else [CachedSequence(runner, n_batch) for _ in new]
-        made: Rows
-        if isinstance(self._cache, _PaddedCache):
-            made = to_host(self._cache.append({row: new[row] for row in active}))
-        else:
-            assert self._cache is not None
-            made = [self._cache[row].append(new[row]) for row in active]
-        for before, more in zip(held, new, strict=True):
-            before += more
-        self._tokens = held
+        engine, lengths = self._engine, list(map(len, self._tokens))
+        new = checked_rows(tokens, lengths, self._most, engine.n_ctx, engine.runner.vocabulary_size)
+        active = {row: more for row, more in enumerate(new) if more}
+        made = to_host(self._open().append(active))
+        self._tokens = self._tokens or [[] for _ in new]
+        for row, more in active.items():
+            self._tokens[row] += more
         if len(active) == len(new):
             return made
         known = dict(zip(active, made, strict=True))
-        return [known.get(row, _NO_LOGITS) for row in range(len(new))]
+        return [known.get(row, NO_LOGITS) for row in range(len(new))]
 
     def reorder(self, parents: npt.ArrayLike) -> None:
         """Copies the parents' rows of the cache; docs of `Session.reorder`.
 
         Raises:
-            EngineError: the session was not made with forks, has no rows, or the model keeps no cache that can be
-                reordered.
+            EngineError: the session has no rows, or the model keeps no cache that can be reordered.
         """
-        old = reindex(parents, len(self._tokens)).tolist() if self._tokens else []
-        if not old or not isinstance(self._cache, _PaddedCache):
-            what = "the session does not fork" if self._tokens and not self._forks else "the session has no rows"
-            raise EngineError(what, help="make it with forks=True, and evaluate the prompts first")
-        self._cache.reorder(old)
+        old = checked_parents(parents, len(self._tokens), self._most)
+        self._open().reorder(old)
         self._tokens = [[*self._tokens[parent]] for parent in old]
 
     def close(self) -> None:
         """Releases the caches; the session must not be used any more."""
-        self._cache, self._tokens, self._begun = None, [], True
+        self._cache, self._tokens = None, []
+
+    def _open(self) -> _PaddedCache:
+        if self._cache is None:
+            raise EngineError("the session is closed", help="make a new one")
+        return self._cache
 
 
 class _PaddedCache:
@@ -122,7 +99,7 @@ class _PaddedCache:
         self._lengths: dict[int, int] = {}
         """How many tokens each row holds, in the cache or outside."""
 
-    def append(self, tokens: dict[int, Sequence[int]]) -> Any:
+    def append(self, tokens: Mapping[int, Sequence[int]]) -> Any:
         """Appends tokens to some rows; logits [rows given, V] on the model's device."""
         torch = import_torch()
         if self._cache is None and self._mask is not None:
@@ -161,7 +138,7 @@ class _PaddedCache:
         self._lengths = {row: self._lengths[parent] for row, parent in enumerate(parents)}
         self._rows, self._parked = list(range(len(parents))), {}
 
-    def _check(self, tokens: dict[int, Sequence[int]]) -> None:
+    def _check(self, tokens: Mapping[int, Sequence[int]]) -> None:
         """An EngineError where these tokens need padding that the model does not take."""
         same = len(set(map(len, tokens.values()))) == 1
         if self._runner.is_padded or (same and tokens.keys() == set(self._rows)):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..._errors import EngineError
 from .._rows import checked_tokens
 from .._session import ContextFull, Logits, Session
+from ._forward import CachedSequence
 
 if TYPE_CHECKING:
     from ._engine import Transformers
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 class TransformersSession(Session):
     """One sequence of tokens in a Transformers engine.
 
-    Sessions of an engine share its cache. A session that is used after another one evaluates again what differs.
+    Sessions of an engine share its cache, unless they are given one. A session that is used after another one evaluates
+    again what differs.
     """
 
     can_rollback = True
 
-    def __init__(self, engine: Transformers) -> None:
-        self._engine = engine
+    def __init__(self, engine: Transformers, cached: CachedSequence | None = None) -> None:
+        self._engine, self._cached = engine, cached or engine._cached
         self._tokens: list[int] = []
 
     @property
@@ -42,7 +44,7 @@ class TransformersSession(Session):
         if self._tokens:
             raise EngineError("the session has begun already", help="use a new session for a new prompt")
         with self._engine._lock:
-            self._tokens = self._engine._keep_common(list(tokens[:-1]))
+            self._tokens = self._cached.keep_common(tokens[:-1])
         return len(self._tokens)
 
     def evaluate(self, tokens: Sequence[int]) -> Logits:
@@ -64,8 +66,8 @@ class TransformersSession(Session):
         checked_tokens(tokens, engine.runner.vocabulary_size)
         with engine._lock:
             wanted = [*self._tokens, *tokens]
-            held = engine._keep_common(wanted[:-1])
-            logits = engine._cached.append(wanted[len(held) :])
+            held = self._cached.keep_common(wanted[:-1])
+            logits = self._cached.append(wanted[len(held) :])
             self._tokens = wanted
             return logits
 
