@@ -1,4 +1,4 @@
-"""Writes what the table of samplers says: docs/samplers.md, python/logitree/_params.py and samplers.pyi.
+"""Writes what the table of samplers says: docs/samplers.md, python/logitree/_params.py and samplers.py.
 
 `python scripts/sampler_docs.py` writes them; a test compares them with what this makes.
 """
@@ -57,44 +57,59 @@ def arguments(row: dict[str, Any]) -> list[str]:
     return out
 
 
-def stub() -> str:
-    """samplers.pyi."""
+def constructors() -> str:
+    """samplers.py."""
+    rows = _core.sampler_table()
+    names = ["ChainParams", "Random", "Sampler", "custom", "dry_breakers", "top_candidates", *(r["name"] for r in rows)]
     out = [
-        "# Written by scripts/sampler_docs.py from the core's table.",
+        '"""Constructors of samplers, one for each row of the core\'s table, and samplers of one\'s own.',
+        "",
+        "``Chain([penalties(), top_k(40), temp(0.7), dist(seed=1)])`` makes a chain. docs/samplers.md lists them all;",
+        "scripts/sampler_docs.py writes this file.",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
         "from collections.abc import Callable, Iterable, Mapping, Sequence",
+        "from typing import TYPE_CHECKING",
         "",
-        "from logitree._core import Random as Random",
-        "from logitree._core import Sampler as Sampler",
-        "from logitree._core import Vocabulary",
-        "from logitree._core import custom as custom",
-        "from logitree._core import dry_breakers as dry_breakers",
-        "from logitree._core import top_candidates as top_candidates",
-        "from logitree._params import ChainParams as ChainParams",
+        "from logitree import _core",
+        "from logitree._core import Random, Sampler, custom, dry_breakers, top_candidates",
+        "from logitree._params import ChainParams",
         "",
-        "__all__: list[str]",
+        "if TYPE_CHECKING:",
+        "    from logitree._core import Vocabulary",
         "",
+        "__all__ = [",
+        *(f'    "{name}",' for name in sorted(names, key=lambda name: (not name[0].isupper(), name))),
+        "]",
+        "",
+        "_native = _core.sampler_constructors()",
     ]
-    for row in _core.sampler_table():
+    for row in rows:
         parts = arguments(row)
         line = f"def {row['name']}({', '.join(parts)}) -> Sampler:"
-        out += (
-            [line]
-            if len(line) <= 120
-            else [f"def {row['name']}(", *(f"    {part}," for part in parts), ") -> Sampler:"]
+        head = [f"def {row['name']}(", *(f"    {part}," for part in parts), ") -> Sampler:"]
+        said = docstring(
+            [row["doc"], *row["details"].split("\n\n")], [f"{p['name']}: {p['doc']}" for p in row["parameters"]]
         )
-        out += [*docstring([row["doc"], *row["details"].split("\n\n")]), ""]
-    return "\n".join(out)
+        given = ", ".join(part.split(":")[0] for part in parts)
+        out += ["", "", *([line] if len(line) <= 120 else head), *said, f'    return _native["{row["name"]}"]({given})']
+    return "\n".join(out) + "\n"
 
 
-def docstring(paragraphs: list[str]) -> list[str]:
-    """An indented docstring of these paragraphs."""
-    kept = [p for p in paragraphs if p]
-    if len(kept) == 1 and len(kept[0]) <= 108:
-        return [f'    """{kept[0]}"""']
-    out = []
-    for p in kept:
+def docstring(paragraphs: list[str], parameters: list[str]) -> list[str]:
+    """An indented docstring of these paragraphs and a list of the parameters."""
+    out: list[str] = []
+    for p in filter(None, paragraphs):
         out += [*textwrap.wrap(p, 112), ""]
-    return ['    """' + out[0], *("    " + line if line else "" for line in out[1:-1]), '    """']
+    out += ["Args:"] if parameters else []
+    for p in parameters:
+        out += textwrap.wrap(p, 112, initial_indent="    ", subsequent_indent="        ")
+    out = "\n".join(out).rstrip().split("\n")
+    if len(out) == 1 and len(out[0]) <= 108:
+        return [f'    """{out[0]}"""']
+    return ['    """' + out[0], *("    " + line if line else "" for line in out[1:]), '    """']
 
 
 def keywords() -> list[tuple[str, str, str, list[str]]]:
@@ -197,7 +212,7 @@ def files() -> dict[Path, str]:
     return {
         ROOT / "docs/samplers.md": document(),
         ROOT / "python/logitree/_params.py": params(),
-        ROOT / "python/logitree/samplers.pyi": stub(),
+        ROOT / "python/logitree/samplers.py": constructors(),
     }
 
 

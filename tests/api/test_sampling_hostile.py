@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from samplers import ARGUMENTS, STUB, constructors
+from samplers import ARGUMENTS, SOURCE, constructors
 
 LOGITS = np.linspace(-2.0, 2.0, 100, dtype=np.float32)
 HUGE = 10**400
@@ -26,9 +26,9 @@ NO_WHOLE: list[Any] = [*NO_NUMBER, HUGE, -HUGE, 2**40, 0.5, math.nan, math.inf, 
 
 
 def parameters() -> list[tuple[str, str, str]]:
-    """Sampler, parameter and annotation of each numeric parameter, by the stub."""
+    """Sampler, parameter and annotation of each numeric parameter."""
     found = []
-    for node in ast.parse(STUB.read_text(encoding="utf-8")).body:
+    for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name in constructors():
             for arg in node.args.args:
                 annotation = ast.unparse(arg.annotation) if arg.annotation else ""

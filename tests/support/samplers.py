@@ -1,4 +1,4 @@
-"""One example of every sampler that the package builds, found in the stub: tests of laws that all of them keep."""
+"""One example of every sampler that the package builds, found in `samplers.py`: tests of laws that all of them keep."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import logitree as lt
 
-STUB = Path(lt.__file__).with_name("samplers.pyi")
+SOURCE = Path(lt.__file__).with_name("samplers.py")
 
 ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "logit_bias": [{"biases": {3: 1.5, 7: -0.1}}, {"biases": {1: -math.inf}}, {"biases": {}}],
@@ -33,10 +33,10 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
 
 
 def constructors() -> list[str]:
-    """Names of the stub's functions that give a sampler, but for those that are made of an object."""
+    """Names of the functions that give a sampler, but for those that are made of an object."""
     found = [
         node.name
-        for node in ast.parse(STUB.read_text(encoding="utf-8")).body
+        for node in ast.parse(SOURCE.read_text(encoding="utf-8")).body
         if isinstance(node, ast.FunctionDef) and isinstance(node.returns, ast.Name) and node.returns.id == "Sampler"
     ]
     return [name for name in found if name not in {"custom", "infill"}]
