@@ -12,33 +12,21 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from logitree.beams import reindex
-from slow_beams import Entry, HashModel, brute, naive
-from slow_walk import FAILED, FINISHED, SlowWalk
+from logitree.beams import FAILED, reindex
+from slow_beams import Entry, HashModel, brute, naive, walk_of
 
 V = 12
 END = 0
 
-G = {
-    (225,): [1, 2, 3, 4, 5],
-    (225, 1): [6],
-    (225, 2): [6],
-    (225, 4): [6],
-    (225, 3): [7],
-    (225, 1, 6): [END],
-    (225, 2, 6): [END],
-    (225, 3, 7): [END],
-    (225, 4, 6): [END],
-}
-"""Tree decode's fixture G with small ids: 5 may follow, and nothing is known after it."""
 
-
-def catalogue(seed: int, items: int = 12, end: int | None = None, weighted: bool = False) -> tuple[SlowWalk, list[Any]]:
+def catalogue(
+    seed: int, items: int = 12, end: int | None = None, weighted: bool = False
+) -> tuple[lt.catalogue.ItemWalk, list[Any]]:
     """A random tree: items of 1 to 4 of six tokens, one the beginning of another at times."""
     generator = np.random.default_rng(seed)
     drawn = {tuple(int(t) for t in generator.integers(1, 7, generator.integers(1, 5))) for _ in range(items)}
     weights = {item[: i + 1]: float(generator.normal()) for item in sorted(drawn) for i in range(len(item))}
-    return SlowWalk.of_items(sorted(drawn), V, end, weights=weights if weighted else None), sorted(drawn)
+    return walk_of(sorted(drawn), V, end, weights=weights if weighted else None), sorted(drawn)
 
 
 def same(got: list[lt.beams.Hypothesis], expected: list[Entry], returned: int | None = None) -> None:
@@ -98,7 +86,7 @@ def test_narrow_searches_are_the_naive_one(normalize: Any, power: float, end: in
 
 
 def test_more_may_be_returned_than_there_are_beams() -> None:
-    paths = SlowWalk.of_items(itertools.product((1, 2), range(1, 7)), V)
+    paths = walk_of(itertools.product((1, 2), range(1, 7)), V)
     for normalize, returned in itertools.product(("vocabulary", "none"), (1, 3, 6, 20)):
         model = HashModel(V)
         (got,) = lt.beam_search(model, [5], paths, width=1, returned=returned, normalize=normalize)
@@ -110,7 +98,7 @@ def test_widths_may_change_from_step_to_step() -> None:
     widths = [3, 5, 2]
     for seed in range(20):
         items = np.random.default_rng(seed).integers(1, 7, (80, 4))
-        paths = SlowWalk.of_items({tuple(item) for item in items.tolist()}, V, END)
+        paths = walk_of({tuple(item) for item in items.tolist()}, V, END)
         model = HashModel(V)
         seen: list[lt.beams.BeamStep] = []
         (got,) = lt.beam_search(model, [seed], paths, width=widths, on_step=seen.append)
@@ -143,16 +131,16 @@ def test_reindex_is_checked_before_anything_moves() -> None:
 
 
 def test_fewer_paths_than_beams_leave_no_padding() -> None:
-    paths = SlowWalk.of_items([(1, 2), (3,)], V, END)
+    paths = walk_of([(1, 2), (3,)], V, END)
     seen: list[lt.beams.BeamStep] = []
     (got,) = lt.beam_search(HashModel(V), [9], paths, width=50, on_step=seen.append)
     assert sorted(h.tokens for h in got) == [(1, 2, END), (3, END)]
     assert [len(s.tokens) for s in seen] == [2, 1, 0]
-    assert lt.beam_search(HashModel(V), [9], SlowWalk(V, END), width=3) == [[]]
+    assert lt.beam_search(HashModel(V), [9], walk_of([], V, END), width=3) == [[]]
 
 
 def test_items_are_told_with_all_their_ids() -> None:
-    paths = SlowWalk.of_items([(1, 2), (1, 2), (1,), (4,)], V, ids=[70, 2**63, 5, 6])
+    paths = walk_of([(1, 2), (1, 2), (1,), (4,)], V, ids=[70, 2**63, 5, 6])
     (got,) = lt.beam_search(HashModel(V), [9], paths, width=4)
     assert {h.tokens: h.items for h in got} == {(1, 2): (70, 2**63), (1,): (5,), (4,): (6,)}
 
@@ -200,14 +188,38 @@ def test_logits_that_are_no_numbers_are_an_error(options: dict[str, Any], normal
         logits[3] = bad
 
     model = HashModel(V, spoil)
-    paths = SlowWalk.of_items([(3, 1), (4, 1)], V)
+    paths = walk_of([(3, 1), (4, 1)], V)
     with pytest.raises(lt.LogitsError):
         lt.beam_search(model, [1], paths, width=2, normalize=normalize, **options)
     assert model.sessions[0].closed
 
 
+class Losing:
+    """A tree of one's own: a walk in which one token leads to the error state. It has no `weighted`."""
+
+    def __init__(self, walk: lt.catalogue.ItemWalk, lost: int) -> None:
+        self.start, self.end, self.vocabulary_size = walk.start, walk.end, walk.vocabulary_size
+        self.advance, self.items, self.is_item, self.may_continue = (
+            walk.advance,
+            walk.items,
+            walk.is_item,
+            walk.may_continue,
+        )
+        self.walk, self.lost = walk, lost
+
+    def gather(self, *given: Any) -> Any:
+        return self.found(self.walk.gather(*given))
+
+    def top(self, *given: Any, groups: Any = None) -> Any:
+        return self.found(self.walk.top(*given, groups=groups))
+
+    def found(self, ways: lt.beams.Candidates) -> lt.beams.Candidates:
+        ways.states[ways.tokens == self.lost] = FAILED
+        return ways
+
+
 def test_the_error_state_is_no_item() -> None:
-    paths = SlowWalk.of_prefixes(G, V, 225, END)
+    paths = Losing(walk_of([(1, 6), (2, 6), (3, 7), (4, 6), (5, 1)], V, END), lost=5)
     (got,) = lt.beam_search(HashModel(V), [1], paths, width=9)
     assert sorted(h.tokens for h in got) == [(1, 6, END), (2, 6, END), (3, 7, END), (4, 6, END)]
     (sampled,) = lt.beam_search(HashModel(V), [1], paths, width=9, sample=True)
@@ -221,15 +233,14 @@ def test_it_stops_when_nothing_can_get_better() -> None:
 
     deep = [tuple([1] * n) for n in range(1, 40)]
     model = HashModel(V, early)
-    paths = SlowWalk.of_items(deep, V, END)
+    paths = walk_of(deep, V, END)
     (got,) = lt.beam_search(model, [1], paths, width=2)
     assert [len(h.tokens) for h in got] == [2, 3]
     assert model.sessions[0].steps < 5
     same(got, naive(model, [1], paths, lambda _: 2, 99), 2)
     lt.beam_search(model, [1], paths, width=2, normalize="none")
     assert model.sessions[1].steps == 39
-    paths.weighted = True
-    assert lt.beam_search(model, [1], paths, width=2) == [got]
+    assert lt.beam_search(model, [1], walk_of(deep, V, END, weights={(1,): 0.0}), width=2) == [got]
     assert model.sessions[2].steps == 39
 
 
@@ -245,7 +256,7 @@ def test_groups_are_the_naive_ones(end: int | None) -> None:
 
 
 def test_groups_begin_differently() -> None:
-    paths = SlowWalk.of_items(itertools.product(range(1, 7), repeat=3), V)
+    paths = walk_of(itertools.product(range(1, 7), repeat=3), V)
     alone, apart = 0, 0
     for seed in range(20):
         (plain,) = lt.beam_search(HashModel(V), [seed], paths, width=4)
@@ -258,7 +269,7 @@ def test_groups_begin_differently() -> None:
 
 def test_samples_come_as_drawn_one_after_another_without_replacement() -> None:
     items = [(1, 2), (1,), (3, 4, 5), (3, 4, 6)]
-    paths = SlowWalk.of_items(items, V, END)
+    paths = walk_of(items, V, END)
     model = HashModel(V)
     p = {tokens: math.exp(log_p) for _, log_p, tokens in brute(model, [8], paths, items, "allowed", temperature=3.0)}
     assert sum(p.values()) == pytest.approx(1.0, abs=1e-9)
@@ -304,10 +315,10 @@ def test_the_same_seed_draws_the_same() -> None:
 
 
 def test_a_sample_needs_a_probability_for_the_end() -> None:
-    paths = SlowWalk.of_items([(1,), (1, 2)], V)
+    paths = walk_of([(1,), (1, 2)], V)
     with pytest.raises(lt.ConstraintError, match="an item is the beginning of another"):
         lt.beam_search(HashModel(V), [8], paths, width=2, sample=True)
-    paths = SlowWalk.of_items([(1, 3), (1, 2)], V)
+    paths = walk_of([(1, 3), (1, 2)], V)
     assert len(lt.beam_search(HashModel(V), [8], paths, width=2, sample=True)[0]) == 2
 
 
@@ -374,55 +385,3 @@ def test_prompts_that_are_none() -> None:
     for prompts in ([], "", [[]], [[1], []]):
         with pytest.raises(lt.EngineError, match="prompt"):
             lt.beam_search(HashModel(V), prompts, catalogue(0)[0])
-
-
-# -- the oracle itself
-
-
-def test_the_slow_tree_is_a_set_of_items() -> None:
-    for end in (None, END):
-        paths, items = catalogue(9, items=40, end=end)
-        read = [path for n in range(5) for path in itertools.product(range(V), repeat=n) if n < 4 or path in items]
-        states = np.zeros(len(read), np.int64)
-        for i in range(4):
-            more = [k for k, path in enumerate(read) if len(path) > i]
-            states[more] = paths.advance(states[more], [read[k][i] for k in more])
-        for path, state, complete in zip(read, states, paths.is_item(states), strict=True):
-            ended = end is not None and END in path
-            whole = any(item[: len(path)] == path for item in items)
-            assert state == FINISHED if ended else (state >= 0) == whole and state != FINISHED
-            assert complete == (path in items)
-            longer = any(item[: len(path)] == path and len(item) > len(path) for item in items)
-            assert paths.may_continue([state])[0] == (longer and not ended)
-            assert paths.items(int(state)).tolist() == ([items.index(path)] if path in items else [])
-
-
-def test_the_slow_tree_decodes_as_tree_decode_does() -> None:
-    paths = SlowWalk.of_prefixes(G, V, 225, END)
-    states = paths.advance([0] * 4, [1, 2, 3, 4])
-    states = paths.advance(states, [6, 6, 7, 6])
-    assert paths.is_item(states).all()
-    states = paths.advance(states, [END] * 4)
-    assert states.tolist() == [FINISHED] * 4
-    assert paths.advance(states, [1] * 4).tolist() == [FINISHED] * 4
-    failed = paths.advance([0], [5])
-    assert failed.tolist() == [FAILED]
-    logits = np.zeros((1, V), np.float32)
-    top = paths.top(failed, logits, [-3.5], 4)
-    assert [column.tolist() for column in top] == [[0], [END], [-3.5], [FINISHED]]
-    assert paths.gather(paths.advance([0], [11]), logits).tokens.tolist() == [END]
-    assert paths.gather([0], logits).tokens.tolist() == [1, 2, 3, 4, 5]
-    assert len(paths.gather([FINISHED], logits).tokens) == 0
-
-
-def test_the_slow_top_is_by_owner_score_row_and_token() -> None:
-    paths = SlowWalk.of_items([(1,), (2,), (3,)], V, weights={(2,): 0.5})
-    logits = np.zeros((3, V), np.float32)
-    logits[2, 3] = -np.inf
-    top = paths.top([0, 0, 0], logits, [0.0, 0.0, 1.0], 4, groups=[4, 4, 9])
-    assert top.rows.tolist() == [0, 1, 0, 0, 2, 2]
-    assert top.tokens.tolist() == [2, 2, 1, 3, 2, 1]
-    assert top.scores.tolist() == [0.5, 0.5, 0.0, 0.0, 1.5, 1.0]
-    logits[1, 1] = np.nan
-    with pytest.raises(lt.LogitsError):
-        paths.top([0, 0], logits[:2], [0.0, 0.0], 4)

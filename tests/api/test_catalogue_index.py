@@ -1,8 +1,10 @@
-"""Prefix trees, held to a set of tuples: building, walking, changing, files; and the native paths to the slow ones."""
+"""Catalogues from Python: what they are built from, walks, changes, files, threads, errors.
+
+`crates/logitree/tests/it/catalogue_operations.rs` compares every question with a set of items.
+"""
 
 from __future__ import annotations
 
-import random
 import threading
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,6 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from slow_walk import SlowWalk
 
 Items = dict[tuple[int, ...], set[int]]
 
@@ -90,42 +91,20 @@ def test_a_deadline_ends_a_build(tmp_path: Path) -> None:
 
 
 def test_changes_are_seen_by_those_who_come_later(tmp_path: Path) -> None:
-    randomly = random.Random(3)
-    rows = [[randomly.randrange(200), randomly.randrange(4), randomly.randrange(4)] for _ in range(2000)]
+    rows = [[1, 2], [1, 2], [1, 3], [4]]
     tree = lt.Catalogue.from_codes(rows)
-    truth = as_items(rows)
     before = tree.walk()
-    for turn in range(12):
-        new = [[randomly.randrange(220) for _ in range(randomly.randrange(1, 5))] for _ in range(60)]
-        numbers = [10_000 + 100 * turn + n for n in range(60)]
-        assert tree.add(new, items=numbers) == 60
-        for row, number in zip(new, numbers, strict=True):
-            truth.setdefault(tuple(row), set()).add(number)
-        gone = randomly.sample(sorted(truth), 80)
-        if turn % 3 == 0:
-            assert tree.remove(gone) == sum(len(truth[row]) for row in gone)
-            for row in gone:
-                del truth[row]
-        elif turn % 3 == 1:
-            first = [min(truth[row]) for row in gone]
-            assert tree.remove(gone, items=first) == len(gone)
-            assert tree.remove(gone, items=first) == 0
-            for row, number in zip(gone, first, strict=True):
-                truth[row].discard(number)
-        else:
-            numbers = sorted(set().union(*(truth[row] for row in gone)))
-            assert tree.remove(items=numbers) == len(numbers)
-            for row in gone:
-                del truth[row]
-        truth = {row: items for row, items in truth.items() if items}
-        assert len(tree) == sum(map(len, truth.values()))
-        assert walk(tree.walk(end=500)) == truth
-        if turn == 6:
-            tree.merge(tmp_path / "merged")
-            assert walk(tree.walk(end=500)) == truth
+    assert tree.add([[5, 6], [1, 3]], items=[10, 11]) == 2
+    assert tree.remove([[1, 2]], items=[0]) == 1
+    assert tree.remove([[1, 2]], items=[0]) == 0
+    assert tree.remove([(4,), [5, 6]]) == 2
+    assert walk(tree.walk()) == {(1, 2): {1}, (1, 3): {2, 11}}
+    tree.merge(tmp_path / "merged")
+    assert tree.remove(items=[11, 99]) == 1
+    assert walk(tree.walk(end=9)) == {(1, 2): {1}, (1, 3): {2}}
     assert walk(before) == as_items(rows)
     tree.reload(tmp_path / "merged")
-    assert len(tree) == len(lt.Catalogue.open(tmp_path / "merged"))
+    assert len(tree) == len(lt.Catalogue.open(tmp_path / "merged")) == 3
 
 
 def test_numbers_that_are_not_given_go_on_from_the_largest(tmp_path: Path) -> None:
@@ -178,95 +157,6 @@ def test_only_what_is_allowed() -> None:
     assert nothing.allowed(nothing.start).tolist() == [99]
     with pytest.raises(lt.ConstraintError, match="no item"):
         nothing.matcher()
-
-
-@pytest.mark.parametrize("end", [None, 0])
-@pytest.mark.parametrize("changed", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_the_native_paths_are_the_slow_ones(end: int | None, changed: bool, weighted: bool) -> None:
-    randomly = random.Random(f"{end}{changed}{weighted}")
-    size = 150
-    for _ in range(25):
-        longest = randomly.randrange(1, 5)
-        alphabet = randomly.choice([3, 20, 140])
-        rows = sorted(
-            {
-                tuple(randomly.randrange(1, 1 + alphabet) for _ in range(randomly.randrange(1, longest + 1)))
-                for _ in range(randomly.choice([5, 80, 400]))
-            }
-        )
-        weights = {row[: n + 1]: randomly.randrange(-4, 5) / 4 for row in rows for n in range(len(row))}
-        given = [[weights[row[: n + 1]] for n in range(len(row))] for row in rows]
-        split = len(rows) // 2 if changed else len(rows)
-        tree = lt.Catalogue.from_codes(rows[:split], weights=given[:split] if weighted else None)
-        if changed:
-            # What came without weights would keep none.
-            extra = [] if weighted else [(*row, 1) for row in rows[:3]]
-            tree.add(extra)
-            tree.add(rows[split:], items=range(split, len(rows)), weights=given[split:] if weighted else None)
-            tree.remove([row for row in extra if row not in rows])
-        slow = SlowWalk.of_items(rows, size, end, weights=weights if weighted else None)
-        paths = tree.walk(end=end, vocabulary=size)
-        same_search(randomly, paths, slow)
-
-
-def same_search(randomly: random.Random, paths: lt.catalogue.ItemWalk, slow: SlowWalk) -> None:
-    fast_states, slow_states = np.full(2, paths.start), np.full(2, slow.start)
-    scores, owners = np.zeros(2), np.array([0, 5])
-    for _ in range(5):
-        logits = np.array(
-            [[randomly.choice([-np.inf, *range(-8, 9)]) for _ in range(slow.vocabulary_size)] for _ in fast_states],
-            np.float32,
-        ).reshape(len(fast_states), slow.vocabulary_size)
-        width = randomly.randrange(0, 12)
-        assert paths.is_item(fast_states).tolist() == slow.is_item(slow_states).tolist()
-        assert paths.may_continue(fast_states).tolist() == slow.may_continue(slow_states).tolist()
-        for a, b in (
-            (paths.gather(fast_states, logits, scores), slow.gather(slow_states, logits, scores)),
-            (
-                paths.top(fast_states, logits, scores, width, groups=owners),
-                slow.top(slow_states, logits, scores, width, groups=owners),
-            ),
-        ):
-            assert a.rows.tolist() == b.rows.tolist()
-            assert a.tokens.tolist() == b.tokens.tolist()
-            assert a.scores.tolist() == b.scores.tolist()
-        states = paths.advance(fast_states[a.rows], a.tokens)
-        assert states.tolist() == a.states.tolist()
-        fast_states, slow_states, scores, owners = a.states, b.states, a.scores, owners[a.rows]
-
-
-def test_beams_give_items_back() -> None:
-    rows = np.random.default_rng(5).integers(0, 50, (300, 3))
-    paths = lt.Catalogue.from_codes(rows).walk(vocabulary=50)
-    logits = np.random.default_rng(6).normal(size=(3, 50)).astype(np.float32)
-    states, scores = np.full(1, paths.start), np.zeros(1)
-    for step in range(3):
-        found = paths.top(states, np.repeat(logits[step : step + 1], len(states), 0), scores, 300)
-        states, scores = found.states, found.scores
-    best = sorted((-float(logits[range(3), row].astype(np.float64).sum()), tuple(row)) for row in set(map(tuple, rows)))
-    assert len(states) == len(best)
-    assert np.allclose(scores, [-score for score, _ in best])
-    assert rows[paths.items(int(states[0]))[0]].tolist() == list(best[0][1])
-
-
-@pytest.mark.parametrize("length", [3, 40, 300])
-@pytest.mark.parametrize("heads", [1, 7, 60])
-def test_children_of_few_rows_of_any_length(heads: int, length: int) -> None:
-    rows = np.random.default_rng(length).integers(0, 900, (60, length))
-    rows[:, 0], rows[:, 1] = 5, np.arange(60) % heads + 10
-    tree = lt.Catalogue.from_codes(rows)
-    for paths in (tree.walk(), tree.walk(allowed=np.ones(60, bool))):
-        there = paths.find([5])
-        assert there is not None
-        assert paths.allowed(paths.start).tolist() == [5]
-        assert paths.allowed(there).tolist() == list(range(10, 10 + heads))
-        found = paths.top([there], np.zeros((1, 900), np.float32), None, 100)
-        assert found.tokens.tolist() == list(range(10, 10 + heads))
-        for token, state in zip(found.tokens.tolist(), found.states.tolist(), strict=True):
-            expected = np.unique(rows[rows[:, 1] == token, 2])
-            assert paths.allowed(state).tolist() == expected.tolist()
-        assert all(paths.find(row) is not None for row in rows.tolist())
 
 
 def test_columns_are_taken_in_every_layout() -> None:
@@ -430,85 +320,16 @@ def test_other_mistakes(tmp_path: Path) -> None:
     assert not (tmp_path / "index").exists()
 
 
-def test_damage_is_an_error_and_never_a_wrong_answer(tmp_path: Path) -> None:
-    rows = np.random.default_rng(8).integers(0, 70, (2000, 3))
-    data = lt.Catalogue.from_codes(rows).to_bytes()
-    randomly = random.Random(9)
-    refused = 0
-    for _ in range(300):
-        cut, flipped = randomly.randrange(len(data)), bytearray(data)
-        with pytest.raises(lt.PayloadError):
-            lt.Catalogue.from_bytes(data[:cut])
-        flipped[randomly.randrange(len(data))] ^= 1 << randomly.randrange(8)
-        try:
-            tree = lt.Catalogue.from_bytes(bytes(flipped))
-            for row in rows[::50].tolist():
-                assert row in tree
-            tree.check()
-        except lt.PayloadError:
-            refused += 1
-    assert refused == 300
-
-
-def as_gathered(
-    paths: lt.catalogue.ItemWalk, states: Any, logits: Any, scores: Any, width: int
-) -> list[tuple[float, int, int]]:
-    found = paths.gather(states, logits, scores)
-    every = zip((-found.scores).tolist(), found.rows.tolist(), found.tokens.tolist(), strict=True)
-    return sorted(every)[:width]
-
-
-def as_best(
-    paths: lt.catalogue.ItemWalk, states: Any, logits: Any, scores: Any, width: int
-) -> list[tuple[float, int, int]]:
-    found = paths.top(states, logits, scores, width)
-    return list(zip((-found.scores).tolist(), found.rows.tolist(), found.tokens.tolist(), strict=True))
-
-
-def test_wide_and_narrow_rows_together_are_ranked_as_one() -> None:
-    # Where no child is, the logits are the highest: a guess by maxima is wrong there.
-    tree = lt.Catalogue.from_codes([[token, 1] for token in range(0, 4000, 2)])
-    paths = tree.walk()
-    narrow = paths.find([0])
-    logits = np.zeros((2, 4000), np.float32)
-    logits[:, 1::2] = 10
-    for before in (-5.0, 0.0, 5.0):
-        given = ([paths.start, narrow], logits, [0.0, before], 5)
-        assert as_best(paths, *given) == as_gathered(paths, *given)
-    tree.add([[token, 1] for token in range(4001, 4011, 2)])
-    tree.remove([[token, 1] for token in range(0, 2000, 2)])
-    generator = np.random.default_rng(11)
-    for end in (None, 3, 2000):
-        paths = tree.walk(end=end)
-        narrow = paths.find([2000])
-        for _ in range(40):
-            logits = generator.normal(size=(3, 4012)).astype(np.float32)
-            given = (
-                [paths.start, narrow, paths.start],
-                logits,
-                generator.normal(size=3),
-                int(generator.integers(1, 80)),
-            )
-            assert as_best(paths, *given) == as_gathered(paths, *given)
-
-
-def test_an_end_that_is_a_child_goes_on() -> None:
-    paths = lt.Catalogue.from_codes([[5], *([5, token] for token in range(200))]).walk(end=2)
-    given = ([paths.find([5])], np.zeros((1, 300), np.float32), [0.0], 400)
-    assert as_best(paths, *given) == as_gathered(paths, *given)
-    assert len(as_best(paths, *given)) == 200
-
-
 def test_what_was_removed_needs_no_logit() -> None:
     tree = lt.Catalogue.from_codes([[0], *([token] for token in range(10, 1000, 10))])
     tree.remove([[990]])
     paths = tree.walk()
     logits = np.zeros((1, 1000), np.float32)
     logits[0, 990] = np.nan
-    assert len(as_best(paths, [paths.start], logits, [0.0], 500)) == 99
-    assert len(as_best(paths, [paths.start], logits[:, :985], [0.0], 500)) == 99
+    for given in (logits, logits[:, :985]):
+        assert len(paths.top([paths.start], given, None, 500).tokens) == 99
     with pytest.raises(lt.LogitsError, match="980"):
-        paths.top([paths.start], logits[:, :975], [0.0], 500)
+        paths.top([paths.start], logits[:, :975], None, 500)
 
 
 def test_damage_below_a_wide_node_opens_nothing() -> None:

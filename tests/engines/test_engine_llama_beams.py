@@ -15,7 +15,7 @@ import logitree as lt
 from logitree.engines import ContextFull, Engine, Session
 from logitree.engines._llama_cpp_rows import Row, places
 from logitree.engines.llama_cpp import LlamaCpp
-from slow_walk import SlowWalk
+from slow_beams import walk_of
 
 if importlib.util.find_spec("llama_cpp") is None:
     pytest.skip("llama-cpp-python is not installed", allow_module_level=True)
@@ -279,8 +279,8 @@ def test_a_llama_can_be_adopted(smollm2_gguf: Path, france: list[int], engine: L
 
 
 @pytest.fixture(scope="module")
-def titles(engine: LlamaCpp) -> SlowWalk:
-    return SlowWalk.of_items([engine.tokenize(t) for t in TITLES], len(engine.vocabulary), ending(engine))
+def titles(engine: LlamaCpp) -> lt.catalogue.ItemWalk:
+    return walk_of([engine.tokenize(t) for t in TITLES], len(engine.vocabulary), ending(engine))
 
 
 def ending(engine: LlamaCpp) -> int:
@@ -299,7 +299,7 @@ def brute(engine: LlamaCpp, prompt: list[int]) -> dict[str, float]:
     return found
 
 
-def test_all_titles_by_brute_force(engine: LlamaCpp, titles: SlowWalk, france: list[int]) -> None:
+def test_all_titles_by_brute_force(engine: LlamaCpp, titles: lt.catalogue.ItemWalk, france: list[int]) -> None:
     other = engine.tokenize("The best film that I have seen is")
     results = lt.beam_search(engine, [france, other], titles, width=len(TITLES))
     for prompt, got in zip((france, other), results, strict=True):
@@ -310,7 +310,7 @@ def test_all_titles_by_brute_force(engine: LlamaCpp, titles: SlowWalk, france: l
     assert TITLES[results[0][0].items[0]].startswith(" Paris")
 
 
-def test_text_and_chat_prompts(engine: LlamaCpp, titles: SlowWalk) -> None:
+def test_text_and_chat_prompts(engine: LlamaCpp, titles: lt.catalogue.ItemWalk) -> None:
     text = "The capital of France is"
     plain = lt.beam_search(engine, text, titles, width=2, chat=False)
     (told,) = lt.beam_search(engine, [{"role": "user", "content": "The capital of France?"}], titles, width=2)
@@ -319,7 +319,7 @@ def test_text_and_chat_prompts(engine: LlamaCpp, titles: SlowWalk) -> None:
 
 
 def test_prompts_past_the_rows_of_a_session(
-    engine: LlamaCpp, titles: SlowWalk, france: list[int], monkeypatch: pytest.MonkeyPatch
+    engine: LlamaCpp, titles: lt.catalogue.ItemWalk, france: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     prompts = [france, france[:3], france[:4]]
     together = lt.beam_search(engine, prompts, titles, width=3)

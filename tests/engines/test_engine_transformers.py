@@ -13,7 +13,7 @@ import pytest
 import logitree as lt
 from logitree.engines import ContextFull, Session
 from logitree.engines.transformers import Transformers, TreeLogitsProcessor, prefix_allowed_tokens_fn
-from slow_walk import SlowWalk
+from slow_beams import walk_of
 from tiny_models import alone, near, tiny
 
 pytestmark = pytest.mark.peers
@@ -165,7 +165,7 @@ def brute(model: Any, prompt: list[int], end: bool) -> dict[tuple[int, ...], flo
 
 @pytest.mark.parametrize("end", [None, END])
 def test_all_items_by_brute_force(model: Any, end: int | None) -> None:
-    paths = SlowWalk.of_items(ITEMS, V, end)
+    paths = walk_of(ITEMS, V, end)
     prompts = [[4, 5, 6, 7], [9], [20, 21]]
     for prompt, got in zip(prompts, lt.beam_search(Transformers(model), prompts, paths, width=7), strict=True):
         expected = brute(model, prompt, end is not None)
@@ -183,7 +183,7 @@ def generated(out: Any, prompt_length: int) -> list[tuple[int, ...]]:
     return [row[: row.index(END)] for row in rows]
 
 
-def drop_in(kind: str, paths: SlowWalk, prompt_length: int) -> dict[str, Any]:
+def drop_in(kind: str, paths: lt.catalogue.ItemWalk, prompt_length: int) -> dict[str, Any]:
     if kind == "fn":
         return {"prefix_allowed_tokens_fn": prefix_allowed_tokens_fn(paths, prompt_length, end=END)}
     processors = transformers.LogitsProcessorList([TreeLogitsProcessor(paths, prompt_length, end=END)])
@@ -202,7 +202,7 @@ def prompts_of(rows: int = 2) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["fn", "processor"])
 @pytest.mark.parametrize("end", [None, END])
 def test_greedy_generation_is_the_best_way_at_each_step(model: Any, kind: str, end: int | None) -> None:
-    paths = SlowWalk.of_items(ITEMS, V, end)
+    paths = walk_of(ITEMS, V, end)
     out = model.generate(**prompts_of(), **drop_in(kind, paths, 3), **COMMON, do_sample=False)
     slow = []
     for prompt in IDS:
@@ -218,7 +218,7 @@ def test_greedy_generation_is_the_best_way_at_each_step(model: Any, kind: str, e
 
 @pytest.mark.parametrize("kind", ["fn", "processor"])
 def test_samples_are_items_as_likely_as_they_should_be(model: Any, kind: str) -> None:
-    paths = SlowWalk.of_items(ITEMS, V, END)
+    paths = walk_of(ITEMS, V, END)
     torch.manual_seed(3)
     options = {"do_sample": True, "top_k": 0, "temperature": 2.0, "num_return_sequences": 1000}
     out = model.generate(**prompts_of(1), **drop_in(kind, paths, 3), **COMMON, **options)
@@ -240,16 +240,16 @@ def test_samples_are_items_as_likely_as_they_should_be(model: Any, kind: str) ->
 @pytest.mark.parametrize("kind", ["fn", "processor"])
 @pytest.mark.parametrize("end", [None, END])
 def test_beams_of_transformers_find_the_best_items(model: Any, kind: str, end: int | None) -> None:
-    paths = SlowWalk.of_items(ITEMS, V, end)
+    paths = walk_of(ITEMS, V, end)
     options = {"num_beams": 7, "num_return_sequences": 2, "length_penalty": 0.0, "do_sample": False}
     out = model.generate(**prompts_of(), **drop_in(kind, paths, 3), **COMMON, **options)
-    ours = lt.beam_search(Transformers(model), IDS, SlowWalk.of_items(ITEMS, V, END), width=7, returned=2)
+    ours = lt.beam_search(Transformers(model), IDS, walk_of(ITEMS, V, END), width=7, returned=2)
     assert generated(out, 3) == [h.tokens[:-1] for hypotheses in ours for h in hypotheses]
 
 
 def test_the_processor_adds_weights_and_leaves_the_scores_alone() -> None:
     weights = {(5,): 0.5, (5, 8): -1.0, (10,): 2.0}
-    paths = SlowWalk.of_items(ITEMS, V, END, weights=weights)
+    paths = walk_of(ITEMS, V, END, weights=weights)
     processor = TreeLogitsProcessor(paths, 1)
     scores = torch.arange(2.0 * V).reshape(2, V)
     before = scores.clone()
@@ -272,7 +272,7 @@ def test_the_processor_adds_weights_and_leaves_the_scores_alone() -> None:
 
 
 def test_rows_may_come_in_any_order_and_from_anywhere() -> None:
-    paths = SlowWalk.of_items(ITEMS, V, END)
+    paths = walk_of(ITEMS, V, END)
     processor, ask = TreeLogitsProcessor(paths, 2), prefix_allowed_tokens_fn(paths, 2)
     read = [(), (5,), (5, 6), (5, 6, 7), (11,), (11, 12), (11, 12, 13), (16,), (16, 17), (10,)]
     generator = np.random.default_rng(5)
@@ -290,7 +290,7 @@ def test_rows_may_come_in_any_order_and_from_anywhere() -> None:
 
 
 def test_drop_ins_that_cannot_be() -> None:
-    open_end, ended = SlowWalk.of_items(ITEMS, V), SlowWalk.of_items(ITEMS, V, END)
+    open_end, ended = walk_of(ITEMS, V), walk_of(ITEMS, V, END)
     for make in (prefix_allowed_tokens_fn, TreeLogitsProcessor):
         with pytest.raises(lt.ConstraintError, match="neither the tree nor the call"):
             make(open_end, 1)

@@ -1,19 +1,20 @@
 """The slow obvious beam search, all items by brute force, and a model that is a hash: what `test_beams` compares with.
 
-Python lists and sums only; nothing is shared with what it is compared with but the tree's protocol.
+Python lists and sums only; the tree says what may follow, and the core's tests hold it to a set of items.
 """
 
 from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+import logitree as lt
+from logitree.beams import FINISHED
 from logitree.engines import Engine, Session
-from slow_walk import FINISHED, SlowWalk
 
 Entry = tuple[float, float, tuple[int, ...]]
 """Rank, log-probability, tokens."""
@@ -79,29 +80,48 @@ class HashSession(Session):
         self.closed = True
 
 
+def walk_of(
+    items: Iterable[Sequence[int]],
+    vocabulary: int,
+    end: int | None = None,
+    ids: Sequence[int] | None = None,
+    weights: Mapping[tuple[int, ...], float] | None = None,
+) -> lt.catalogue.ItemWalk:
+    """A catalogue's walk. `weights`: by the path that ends in the weighted token; 0 where there is none."""
+    rows = [tuple(item) for item in items]
+    given = [[weights.get(row[: n + 1], 0.0) for n in range(len(row))] for row in rows] if weights else None
+    return lt.Catalogue.from_codes(rows, items=None if ids is None else np.array(ids, np.uint64), weights=given).walk(
+        end=end, vocabulary=vocabulary
+    )
+
+
 def steps(
-    model: HashModel, prompt: Sequence[int], paths: SlowWalk, path: tuple[int, ...], normalize: str, temperature: float
+    model: HashModel,
+    prompt: Sequence[int],
+    paths: lt.catalogue.ItemWalk,
+    path: tuple[int, ...],
+    normalize: str,
+    temperature: float,
 ) -> dict[int, tuple[float, int]]:
     """Token -> what it adds to the log-probability of a path, and the state after it."""
-    state = 0
-    for token in path:
-        state = paths.nodes[state].next[token]
-    if state < 0:
+    state = paths.find(path)
+    if state is None:
         return {}
-    node = paths.nodes[state]
     logits = [float(x) for x in model.logits((*prompt, *path)) / np.float32(temperature)]
-    allowed = {t: logits[t] + node.weight.get(t, 0.0) for t in sorted(node.next)}
+    ways = paths.gather([state], np.zeros((1, model.vocabulary), np.float32))
+    after = dict(zip(ways.tokens.tolist(), ways.states.tolist(), strict=True))
+    allowed = {t: logits[t] + weight for t, weight in zip(after, ways.scores.tolist(), strict=True)}
     over = logits if normalize == "vocabulary" else list(allowed.values())
     peak = max(over, default=-math.inf)
     counted = normalize != "none" and peak > -math.inf
     total = peak + math.log(sum(math.exp(x - peak) for x in over)) if counted else 0.0
-    return {t: (x - total, node.next[t]) for t, x in allowed.items() if x > -math.inf}
+    return {t: (x - total, after[t]) for t, x in allowed.items() if x > -math.inf}
 
 
 def brute(
     model: HashModel,
     prompt: Sequence[int],
-    paths: SlowWalk,
+    paths: lt.catalogue.ItemWalk,
     items: Sequence[Sequence[int]],
     normalize: str = "vocabulary",
     power: float = 0.0,
@@ -122,7 +142,7 @@ def brute(
 def naive(
     model: HashModel,
     prompt: Sequence[int],
-    paths: SlowWalk,
+    paths: lt.catalogue.ItemWalk,
     widths: Callable[[int], int],
     returned: int,
     normalize: str = "vocabulary",
@@ -132,7 +152,7 @@ def naive(
     diversity: float = 0.0,
 ) -> list[Entry]:
     """Beam search as its definition says it, nothing left out early."""
-    beams: list[list[tuple[float, tuple[int, ...], int]]] = [[(0.0, (), 0)] for _ in range(groups)]
+    beams: list[list[tuple[float, tuple[int, ...], int]]] = [[(0.0, (), paths.start)] for _ in range(groups)]
     kept: list[list[Entry]] = [[] for _ in range(groups)]
     for step in range(most):
         taken: dict[int, int] = {}

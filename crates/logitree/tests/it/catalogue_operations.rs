@@ -27,7 +27,7 @@ const fn kind(
     Kind { name, tokens, lengths, numbers, items, weighted, end }
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     kind(("nested", false, 2), (2, 1), (1, 6), 4, 80),
     kind(("one token", false, 0), (1, 1), (1, 12), 3, 9),
     kind(("one length", false, 5), (20, 1), (4, 4), 1 << 20, 900),
@@ -35,6 +35,7 @@ const KINDS: [Kind; 8] = [
     kind(("ragged", false, 900), (120, 7), (1, 5), 50, 600),
     kind(("weighted", true, 95), (90, 1), (3, 3), u64::MAX, 700),
     kind(("weighted, nested", true, 3), (5, 3), (1, 5), 9, 300),
+    kind(("long items", false, 30), (80, 11), (3, 300), 1 << 20, 60),
     kind(("huge ids", false, 1), (200, 10_737_418), (1, 3), 1 << 33, 500),
 ];
 
