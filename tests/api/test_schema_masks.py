@@ -1,271 +1,175 @@
-"""Masks of JSON Schemas against brute force: random schemas, random small vocabularies, all short texts.
+"""Masks of JSON Schemas over tokens of several bytes: a token is allowed where its bytes are, one after another.
 
-The texts are those of all small values. `jsonschema` says which are valid. A token must be allowed if it continues to a
-valid text; a token that is allowed beyond that must lead to a text whose value is valid.
+`crates/logitree-grammar/src/json_schema/tests/random.rs` holds the bytes to a plain validator.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 import random
-from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 import logitree as lt
+from grammars import small, tokens_of
 
-jsonschema = pytest.importorskip("jsonschema")
-
-Order = Literal["any", "schema"]
-
-ROUNDS = int(os.environ.get("LOGITREE_SCHEMAS", "40"))
-"""Random schemas for each order of properties."""
-
-SCALARS: list[Any] = [None, True, False, 0, 1, 2, -1, 1.5, "", "a", "b", "ab"]
-KEYS = ["a", "b", "ab"]
-PATTERNS = ["^a", "b", "^.$", "^(b|ab)$", "a{2}"]
-TYPES = ["null", "boolean", "integer", "number", "string", "array", "object"]
-CLOSING = (b"}", b"]", b'"')
-SHORT = tuple(b'"a": "b": "ab": : "" "a" "b" "ab" a b aa 1 2 -1 1.5 0.5 {} [] true false null'.split())
-"""Pieces of short texts, which are in every vocabulary."""
-
-
-def values() -> Iterator[Any]:
-    """All small values."""
-    yield from SCALARS
-    for count in range(3):
-        yield from map(list, itertools.product(SCALARS, repeat=count))
-    few = [0, 1, "a", True]
-    yield from ([one, two, three] for one in few for two in few for three in few)
-    yield from ([[one], [two]] for one in few for two in few)
-    yield from ([{"a": one}, {"a": two}] for one in few for two in few)
-    yield {}
-    for key in KEYS:
-        yield from ({key: value} for value in SCALARS)
-        yield from ({key: [value]} for value in few)
-        yield from ({key: {"a": value}} for value in few)
-    for one, other in itertools.permutations(KEYS, 2):
-        yield from ({one: value, other: more} for value in SCALARS for more in few)
-    yield from (dict.fromkeys(order, 1) for order in itertools.permutations(KEYS))
-
-
-def written(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-TEXTS = {written(value): value for value in values()}
-
-
-class Dice:
-    """Random schemas of few keywords each."""
-
-    def __init__(self, seed: int) -> None:
-        self.rnd = random.Random(seed)
-
-    def value(self) -> Any:
-        return self.rnd.choice(list(TEXTS.values()) if self.rnd.random() < 0.3 else SCALARS)
-
-    def document(self) -> Any:
-        made = self.schema(2)
-        if isinstance(made, dict):
-            made["$defs"] = {"a": self.schema(1), "b": self.schema(0)}
-        return made
-
-    def schema(self, depth: int) -> Any:
-        rnd = self.rnd
-        if rnd.random() < 0.08:
-            return rnd.random() < 0.6
-        made: dict[str, Any] = {}
-        if rnd.random() < 0.1:
-            return {"$ref": rnd.choice(["#/$defs/a", "#/$defs/b"])}
-        if rnd.random() < 0.6:
-            made["type"] = rnd.choice([*TYPES, "array", "object", ["string", "array"], ["integer", "object"]])
-        for _ in range(rnd.randrange(1, 4)):
-            name, of = rnd.choice(KEYWORDS if depth else KEYWORDS[:FLAT])
-            made[name] = of(self, depth - 1)
-        return made
-
-    def small(self) -> int:
-        return self.rnd.randrange(3)
-
-    def names(self) -> list[str]:
-        return self.rnd.sample(KEYS, self.rnd.randrange(1, 3))
-
-    def schemas(self, depth: int) -> list[Any]:
-        return [self.schema(depth) for _ in range(self.rnd.randrange(1, 3))]
-
-
-Make = Callable[[Dice, int], Any]
-KEYWORDS: list[tuple[str, Make]] = [
-    ("enum", lambda dice, _: [dice.value() for _ in range(3)]),
-    ("const", lambda dice, _: dice.value()),
-    ("minimum", lambda dice, _: dice.rnd.choice([-1, 0, 0.5, 2])),
-    ("exclusiveMaximum", lambda dice, _: dice.rnd.choice([0, 1, 1.5, 3])),
-    ("multipleOf", lambda dice, _: dice.rnd.choice([0.5, 2, 1.5])),
-    ("minLength", lambda dice, _: dice.small()),
-    ("maxLength", lambda dice, _: dice.small()),
-    ("pattern", lambda dice, _: dice.rnd.choice(PATTERNS)),
-    ("minItems", lambda dice, _: dice.small()),
-    ("maxItems", lambda dice, _: dice.small()),
-    ("uniqueItems", lambda dice, _: dice.rnd.random() < 0.8),
-    ("required", lambda dice, _: dice.names()),
-    ("minProperties", lambda dice, _: dice.small()),
-    ("maxProperties", lambda dice, _: dice.small()),
-    ("dependentRequired", lambda dice, _: {dice.rnd.choice(KEYS): dice.names()}),
-    ("properties", lambda dice, depth: {key: dice.schema(depth) for key in dice.names()}),
-    ("additionalProperties", lambda dice, depth: dice.schema(depth)),
-    ("patternProperties", lambda dice, depth: {dice.rnd.choice(PATTERNS): dice.schema(depth)}),
-    ("propertyNames", lambda dice, depth: dice.schema(depth)),
-    ("unevaluatedProperties", lambda dice, depth: dice.schema(depth)),
-    ("items", lambda dice, depth: dice.schema(depth)),
-    ("prefixItems", lambda dice, depth: dice.schemas(depth)),
-    ("contains", lambda dice, depth: dice.schema(depth)),
-    ("unevaluatedItems", lambda dice, depth: dice.schema(depth)),
-    ("allOf", lambda dice, depth: dice.schemas(depth)),
-    ("anyOf", lambda dice, depth: dice.schemas(depth)),
-    ("oneOf", lambda dice, depth: dice.schemas(depth)),
-    ("not", lambda dice, depth: dice.schema(depth)),
-    ("if", lambda dice, depth: dice.schema(depth)),
-    ("then", lambda dice, depth: dice.schema(depth)),
-    ("else", lambda dice, depth: dice.schema(depth)),
-    ("dependentSchemas", lambda dice, depth: {dice.rnd.choice(KEYS): dice.schema(depth)}),
+PIECES = [
+    *(
+        '["',
+        '",',
+        '","',
+        '"]',
+        'a"',
+        'a",',
+        'a","',
+        'a"]',
+        '","a',
+        '","a"',
+        '",""',
+        'b","',
+        "]]",
+        "],[",
+        '"},{"',
+        '{"a',
+    ),
+    *('a":"', '":"', '":t', '":true}', "e}", "e},", "e},{", 'b":t', "true,", "e,", "e,f", "e]"),
 ]
-FLAT = [name for name, _ in KEYWORDS].index("properties")
-"""The keywords before this one hold no schemas."""
+SINGLE = lt.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)])
+VOCABULARY = lt.Vocabulary.from_tokens([*SINGLE, *(piece.encode() for piece in PIECES)])
+TOKENS = list(VOCABULARY)
+
+WORD = {"type": "string", "pattern": "^[ab]*$", "maxLength": 2}
+CLOSED = {"type": "object", "additionalProperties": False}
+ONE = {**CLOSED, "properties": {"a": {"enum": ["a"]}}, "required": ["a"]}
+PAIR = {**CLOSED, "properties": {"a": {"type": "string"}, "b": {"enum": [True, "a"]}}}
+OPEN = {"type": "object", "properties": {"a": {"type": "string"}}}
+UNIQUE: list[dict[str, Any]] = [
+    {"items": WORD, "minItems": 3, "maxItems": 3},
+    {"items": {"enum": ["a", [True], [True, "a"], {"a": "b"}, {"a": "b", "b": None}]}, "maxItems": 3},
+    {"items": {**CLOSED, "properties": {"a": {"enum": [True, False]}, "b": {"enum": ["a"]}}, "required": ["a"]}},
+    {"items": {"type": "array", "items": WORD, "minItems": 2, "maxItems": 2, "uniqueItems": True}, "maxItems": 2},
+    {"items": {"type": "array", "items": {"enum": [None, True, "a"]}, "maxItems": 1}, "maxItems": 4},
+    {"items": {"anyOf": [ONE, {"type": "string"}]}},
+    {"items": {"anyOf": [ONE, PAIR]}},
+    {"items": {**CLOSED, "properties": {"a": {"enum": ["a"]}, "b": {"type": "string"}}}},
+    {"items": OPEN},
+    {"items": {**CLOSED, "properties": {"b": OPEN, "a": PAIR}}},
+    {},
+]
+"""Arrays of unique items whose values nearly repeat."""
 
 
-def constants(schema: Any) -> set[bytes]:
-    """The values that a schema lists, as texts."""
-    if not isinstance(schema, dict):
-        return set().union(*map(constants, schema)) if isinstance(schema, list) else set()
-    listed = [*schema.get("enum", []), *([schema["const"]] if "const" in schema else [])]
-    return {written(value) for value in listed}.union(*map(constants, schema.values()))
+def some_schema(draw: random.Random, depth: int) -> dict[str, Any]:
+    """A schema of nested arrays and objects, many of them with few values."""
+    if depth == 0:
+        return draw.choice(
+            [
+                {"enum": draw.sample(["a", "b", "ab", "abc", "c"], draw.randint(1, 4))},
+                {"type": "string", "maxLength": draw.randint(0, 2)},
+                {"type": "integer", "minimum": 0, "maximum": draw.choice([1, 3, 12])},
+                {"type": ["string", "null"], "maxLength": 1},
+                {"const": draw.choice([1, "a", None, True])},
+                {"type": "number", "multipleOf": draw.choice([0.5, 3])},
+                *({"type": kind} for kind in ("boolean", "null", "string", "number", "integer")),
+            ]
+        )
+    kind = draw.choice(["value", "object", "keys", "array", "array", "unique", "unique", "anyOf", "oneOf", "not"])
+    if kind == "value":
+        return some_schema(draw, 0)
+    if kind in ("anyOf", "oneOf"):
+        return {kind: [some_schema(draw, depth - 1) for _ in range(2)]}
+    if kind == "not":
+        return {"type": ["string", "array"], "not": some_schema(draw, depth - 1)}
+    keys = draw.sample(["a", "b", "ab", "k"], draw.randint(1, 3))
+    if kind == "keys":
+        counts = {"minProperties": draw.randint(0, 1), "maxProperties": draw.randint(1, 3)}
+        needs = {"dependentRequired": {keys[0]: keys[1:]}, "patternProperties": {"^a": some_schema(draw, depth - 1)}}
+        return {"type": "object", **counts, **needs}
+    if kind == "object":
+        properties = {key: some_schema(draw, depth - 1) for key in keys}
+        others = draw.choice([False, False, True, {"type": "boolean"}])
+        required = draw.sample(keys, draw.randint(0, len(keys)))
+        return {"type": "object", "properties": properties, "additionalProperties": others, "required": required}
+    made: dict[str, Any] = {"type": "array", "items": some_schema(draw, depth - 1), "uniqueItems": kind == "unique"}
+    for bound, most in (("maxItems", 4), ("minItems", 3)):
+        if draw.random() < 0.4:
+            made[bound] = draw.randint(1, most)
+    return made | ({"contains": some_schema(draw, 0)} if draw.random() < 0.1 else {})
 
 
-def vocabulary(rnd: random.Random, listed: set[bytes]) -> tuple[lt.Vocabulary, int]:
-    """Every printable byte, random pieces of texts, listed values, and a token that ends the text."""
-    pieces = {*SHORT, *listed}
-    for text in rnd.sample(sorted(TEXTS), 60):
-        start = rnd.randrange(len(text))
-        pieces.add(text[start : start + rnd.randrange(2, 6)])
-    tokens = [bytes([byte]) for byte in range(32, 127)]
-    tokens += sorted(piece for piece in pieces if len(piece) > 1)
-    return lt.Vocabulary.from_tokens([*tokens, b"</s>"], eog_ids=[len(tokens)]), len(tokens)
-
-
-def completed(fresh: lt.Matcher, tokens: lt.Vocabulary, end: int, so_far: bytes, listed: set[bytes]) -> bytes:
-    """A complete text that begins with `so_far`, which the matcher has read."""
-    rnd = random.Random(so_far)
-
-    def weight(token: int) -> float:
-        piece = tokens.token_bytes(token)
-        return 6 if piece in CLOSING else 4 if piece in SHORT or piece in listed or piece == b"," else 0.05
-
-    for length in range(4, 204):
-        matcher, text = fresh.fork(), so_far
-        for _ in range(length):
-            if matcher.is_finished or matcher.is_allowed(end):
-                return text
-            found = matcher.allowed()
-            assert found, f"nothing can follow {text!r}"
-            [token] = rnd.choices(list(found), [weight(token) for token in found])
-            matcher.accept(token)
-            text += tokens.token_bytes(token)
-    raise AssertionError(f"no end after {so_far!r}")
-
-
-class NoVerdict(Exception):
-    """Nothing can be said of a text: it has a key twice, or a number that a double may not tell from others."""
-
-
-def unlike(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object, if its keys differ: those that no schema names may come twice, and count twice then."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise NoVerdict
-    return found
-
-
-def short(text: str) -> float:
-    """A number of few digits, which a double tells from all others."""
-    if len(text) > 15 or "e" in text.lower():
-        raise NoVerdict
-    return float(text)
-
-
-def is_right(text: bytes, judge: Any) -> bool:
-    """Whether the text's value is valid, as far as there is a verdict."""
-    try:
-        return bool(judge.is_valid(json.loads(text, object_pairs_hook=unlike, parse_float=short)))
-    except NoVerdict:
-        return True
-
-
-def is_ordered(value: Any) -> bool:
-    """Whether no object in it has two keys, so that they come in whatever order a schema asks for."""
-    if isinstance(value, dict):
-        return len(value) < 2 and all(map(is_ordered, value.values()))
-    return not isinstance(value, list) or all(map(is_ordered, value))
-
-
-def check(schema: Any, order: Order, seed: int) -> bool:
-    """Hold some masks of the schema against brute force; false if the schema is refused."""
-    rnd = random.Random(seed)
-    listed = constants(schema)
-    tokens, end = vocabulary(rnd, listed)
-    judge = jsonschema.Draft202012Validator(schema)
-    try:
-        judged = {text: judge.is_valid(value) for text, value in TEXTS.items()}
-    except RecursionError:
-        return True  # a schema that refers to itself without end
-    try:
-        fresh = lt.Grammar.json_schema(schema, order=order, separators=(",", ":")).matcher(tokens)
-    except lt.LogitreeError as error:
-        if "no value is valid" in str(error):
-            assert not any(judged.values()), schema
-            return True
-        return False
-    valid = {text for text, is_valid in judged.items() if is_valid and (order == "any" or is_ordered(TEXTS[text]))}
-    starts = {text[:to] for text in valid for to in range(len(text) + 1)}
-    for _ in range(3):
-        matcher, so_far = fresh.fork(), b""
-        for _ in range(8):
-            if matcher.is_finished:
-                assert is_right(so_far, judge), f"an end after {so_far!r}"
-                break
-            allowed = set(matcher.allowed())
-            for token in range(end):
-                text = so_far + tokens.token_bytes(token)
-                if text in starts:
-                    assert token in allowed, f"{text!r} is refused after {so_far!r}"
-            assert (end in allowed) or so_far not in valid, f"no end after {so_far!r}"
-            if end in allowed:
-                assert is_right(so_far, judge), f"an end after {so_far!r}"
-            rest = sorted(allowed - {end})
-            if not rest:
-                break
-            for token in rnd.sample(rest, min(len(rest), 6)):
-                fork = matcher.fork()
-                fork.accept(token)
-                text = completed(fork, tokens, end, so_far + tokens.token_bytes(token), listed)
-                assert is_right(text, judge), f"{text!r} after {so_far!r}"
-            token = rnd.choice(rest)
-            matcher.accept(token)
-            so_far += tokens.token_bytes(token)
+def takes(matcher: lt.Matcher, token: bytes) -> bool:
+    """Whether the matcher over single bytes takes these."""
+    matcher = matcher.fork()
+    for byte in token:
+        if matcher.is_finished or not matcher.is_allowed(byte):
+            return False
+        matcher.accept(byte)
     return True
 
 
-@pytest.mark.parametrize("order", ["any", "schema"])
-def test_masks_of_random_schemas(order: Order) -> None:
-    refused = []
-    for seed in range(ROUNDS):
-        schema = Dice(seed).document()
+def test_masks_equal_their_tokens_byte_by_byte() -> None:
+    compared = 0
+    for seed in range(1_000):
+        draw = random.Random(seed)
+        schema = {"type": "array", "uniqueItems": True, **UNIQUE[seed % len(UNIQUE)]}
+        if seed >= 4 * len(UNIQUE):
+            schema = some_schema(draw, draw.randint(1, 3))
+        order = draw.choice(["any", "schema"])
         try:
-            if not check(schema, order, seed):
-                refused.append(schema)
-        except (AssertionError, ValueError) as error:
-            raise AssertionError(f"seed {seed}: {json.dumps(schema)}: {error}") from error
-    assert len(refused) <= ROUNDS // 10, refused
+            grammar = lt.Grammar.json_schema(schema, order=order, whitespace=draw.choice(["compact", "json_dumps"]))
+            whole, bytewise = grammar.matcher(VOCABULARY), grammar.matcher(SINGLE)
+        except lt.ConstraintError:  # no value is possible
+            continue
+        taken: list[int] = []
+        for _ in range(25):
+            if whole.is_finished:
+                break
+            allowed = set(whole.allowed())
+            assert allowed == {id for id, token in enumerate(TOKENS) if takes(bytewise, token)}, (seed, schema, order)
+            compared += 1
+            many = [id for id in allowed if len(TOKENS[id]) > 1]
+            token = draw.choice(sorted(many if many and draw.random() < 0.6 else allowed))
+            whole.accept(token)
+            bytewise.accept_many(TOKENS[token])
+            taken.append(token)
+            if draw.random() < 0.1:
+                back = draw.randint(1, len(taken))
+                whole.rollback(back)
+                bytewise.rollback(sum(len(TOKENS[token]) for token in taken[-back:]))
+                del taken[-back:]
+    assert compared > 5_000
+
+
+INTEGERS = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+TEXTS = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+
+
+def test_many_items_are_remembered() -> None:
+    vocab = small()
+    matcher = lt.Grammar.json_schema(INTEGERS).matcher(vocab)
+    matcher.accept_many(tokens_of(vocab, json.dumps(list(range(1, 200)))[:-1]))
+    for text, allowed in ((", 19", True), (", 199]", False), (", 200]", True), (", 1]", False), (", 19.90e1]", False)):
+        tokens = tokens_of(vocab, text)
+        assert (matcher.fork().validate(tokens) == len(tokens)) == allowed, text
+
+
+def test_past_the_bounds_is_an_error_that_names_the_part() -> None:
+    grammar = lt.Grammar.json_schema(INTEGERS, whitespace="compact")
+    many = list(range(1_000, 2_024))
+    assert grammar.matches(json.dumps(many, separators=(",", ":")))
+    with pytest.raises(lt.LimitError, match="1024"):
+        grammar.matches(json.dumps([*many, 1], separators=(",", ":")))
+    texts = lt.Grammar.json_schema(TEXTS)
+    assert texts.matches(json.dumps(["a" * 65_000]))
+    with pytest.raises(lt.LimitError, match="65536"):
+        texts.matches(json.dumps(["a" * 65_536]))
+
+
+def test_texts_that_are_read_do_not_fill_a_grammar() -> None:
+    grammar = lt.Grammar.json_schema(TEXTS)
+    vocab = small()
+    for n in range(60):
+        matcher = grammar.matcher(vocab, automata_bytes=16 << 20)
+        matcher.accept_many(tokens_of(vocab, json.dumps([f"{n}{n * n}{at}" for at in range(60)])))
+        assert matcher.is_accepting

@@ -1,4 +1,4 @@
-//! Reasoning blocks: the corpus `testdata/reasoning/think.toml`, which `tests/api/test_reasoning.py` runs too.
+//! Reasoning blocks: the corpus `testdata/reasoning/think.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

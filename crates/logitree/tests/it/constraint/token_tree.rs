@@ -1,5 +1,4 @@
-//! The token-tree corpus (`testdata/token_tree`, which Python's tests run too) and the hostile inputs that fuzzing
-//! left behind.
+//! The token-tree corpus (`testdata/token_tree`) and the hostile inputs that fuzzing left behind.
 
 use std::path::PathBuf;
 use std::sync::Arc;
