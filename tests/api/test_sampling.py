@@ -1,4 +1,4 @@
-"""The chain in Python: golden vectors, buffers it reads, masks, state, errors."""
+"""The chain in Python: buffers it reads, masks, state, errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import array
 import ctypes
 import math
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,52 +14,15 @@ import pytest
 import logitree as lt
 
 if sys.version_info >= (3, 11):
-    import tomllib
+    pass
 else:
-    import tomli as tomllib
+    pass
 
-GOLDEN = tomllib.loads(
-    (Path(__file__).parents[2] / "testdata" / "sampling" / "golden.toml").read_text(encoding="utf-8")
-)
 LOGITS = np.array([0.5, 2.0, -1.0, 1.5, 0.0], np.float32)
 
 
 def close(got: float, expected: float) -> bool:
     return got == expected or abs(got - expected) <= 1e-5
-
-
-@pytest.mark.parametrize("case", GOLDEN["sampler"], ids=lambda c: f"{c['sampler']}{c['args']}")
-def test_golden_sampler(case: dict[str, Any]) -> None:
-    more = {"breakers": case["breakers"]} if "breakers" in case else {}
-    chain = lt.Chain([getattr(lt.samplers, case["sampler"])(*case["args"], **more)])
-    for token in case.get("history", []):
-        chain.accept(token)
-    ids, logits, p = chain.apply(np.log(np.array(case["p"], np.float32)))
-    assert (ids.dtype, logits.dtype, p.dtype) == (np.uint32, np.float32, np.float32)
-    assert ids.tolist() == case["ids"]
-    got = [case["p"][i] for i in ids] if case.get("raw") else p.tolist()
-    assert all(close(a, b) for a, b in zip(got, case["expect"], strict=True)), got
-
-
-@pytest.mark.parametrize("case", GOLDEN["metric"])
-def test_golden_metric(case: dict[str, Any]) -> None:
-    logits = np.array(case["logits"], np.float32)
-    if case["measure"] == "entropy":
-        got = lt.metrics.entropy(logits, case["base"])
-    else:
-        got = lt.metrics.surprisal(logits, case["id"], base=case["base"])
-    assert close(got, case["expect"])
-
-
-@pytest.mark.parametrize("case", GOLDEN["perplexity"])
-def test_golden_perplexity(case: dict[str, Any]) -> None:
-    rolling = lt.metrics.RollingPerplexity()
-    for surprisal in case["surprisals"]:
-        rolling.add(surprisal)
-    assert close(rolling.value, case["expect"])
-    assert rolling.count == case["count"]
-    rolling.reset()
-    assert (rolling.count, rolling.value) == (0, math.inf)
 
 
 def test_metrics_of_ids() -> None:
@@ -155,6 +117,7 @@ def test_masks() -> None:
     assert greedy.draw(LOGITS, allowed=[4, 2, 4, 3]) == 3
     assert greedy.draw(LOGITS, allowed=(2,)) == 2
     ids, logits, p = lt.Chain([lt.samplers.temp(2.0)]).apply(LOGITS, np.array([0b01010], np.int32))
+    assert (ids.dtype, logits.dtype, p.dtype) == (np.uint32, np.float32, np.float32)
     assert ids.tolist() == [1, 3]
     assert logits.tolist() == [1.0, 0.75]
     assert close(float(p.sum()), 1.0)

@@ -1,14 +1,9 @@
-"""The samplers that need a vocabulary, dry and infill, beside llama.cpp's own; the keywords of chains."""
+"""The samplers that need a vocabulary, dry and infill; the keywords of chains. tests/parity has llama.cpp's own."""
 
 from __future__ import annotations
 
-import ctypes
-import importlib.util
 import math
 import re
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +12,6 @@ import logitree as lt
 from logitree import _core
 
 TOKENS = [b"a", b"b", b"ab", b"xa", b"a:", b"\n", b"</s>"]
-LOGITS = np.zeros(7, np.float32)
 
 
 @pytest.fixture
@@ -100,91 +94,3 @@ def test_keywords_of_chains(vocabulary: lt.Vocabulary) -> None:
         with pytest.raises((lt.SamplingError, TypeError)) as caught:
             lt.Chain.llama_cpp(**{name: object()})  # type: ignore[misc]
         assert "no parameter" not in str(caught.value)
-
-
-# -- llama.cpp's own
-
-
-@pytest.fixture(scope="module")
-def llama(smollm2_gguf: Path) -> Iterator[Llama]:
-    if importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed")
-    loaded = Llama(smollm2_gguf)
-    yield loaded
-    loaded.lib.llama_model_free(loaded.model)
-
-
-CANDIDATE = np.dtype([("id", np.int32), ("logit", np.float32), ("p", np.float32)])
-
-
-class Llama:
-    """llama.cpp with a vocabulary and nothing else, and one sampler applied to candidates."""
-
-    def __init__(self, path: Path) -> None:
-        import llama_cpp
-
-        self.lib: Any = llama_cpp
-        params = llama_cpp.llama_model_default_params()
-        params.vocab_only = True
-        self.model = self.lib.llama_model_load_from_file(str(path).encode(), params)
-        self.vocabulary = self.lib.llama_model_get_vocab(self.model)
-
-    def tokenize(self, text: str) -> list[int]:
-        encoded, buffer = text.encode(), (ctypes.c_int32 * 64)()
-        n = self.lib.llama_tokenize(self.vocabulary, encoded, len(encoded), buffer, 64, False, False)
-        return list(buffer[:n])
-
-    def apply(self, sampler: Any, logits: np.ndarray, ids: list[int]) -> tuple[list[int], list[float]]:
-        data = np.zeros(len(ids), CANDIDATE)
-        data["id"], data["logit"] = ids, logits[ids]
-        pointer = data.ctypes.data_as(ctypes.POINTER(self.lib.llama_token_data))
-        array = self.lib.llama_token_data_array(pointer, len(ids), -1, False)
-        self.lib.llama_sampler_apply(sampler, ctypes.byref(array))
-        return data["id"][: array.size].tolist(), data["logit"][: array.size].tolist()
-
-
-def agree(chain: lt.Chain, logits: np.ndarray, ids: list[int], expected: tuple[list[int], list[float]]) -> None:
-    for ours in (chain, chain.parity()):
-        left, values, _ = ours.apply(logits, allowed=ids)
-        assert (left.tolist(), values.tolist()) == expected
-
-
-@pytest.mark.parametrize("breakers", [["\n", ":", '"', "*"], ["the end", " a"]])
-def test_dry_over_a_real_vocabulary(llama: Llama, smollm2_gguf: Path, breakers: list[str]) -> None:
-    vocabulary = lt.Vocabulary.from_gguf(smollm2_gguf)
-    texts = (ctypes.c_char_p * len(breakers))(*(b.encode() for b in breakers))
-    rng = np.random.default_rng(5)
-    pool = [*llama.tokenize(" a cat: the end of the the end"), 300, 301]
-    for case in range(6):
-        last_n = int(rng.choice([5, 20, 64]))
-        arguments = (float(np.float32(rng.uniform(0.1, 3))), 1.5, case % 4, last_n)
-        theirs = llama.lib.llama_sampler_init_dry(
-            llama.vocabulary, *arguments, ctypes.cast(texts, ctypes.POINTER(ctypes.c_char_p)), len(breakers)
-        )
-        made = lt.samplers.dry(*arguments, breakers=breakers, vocabulary=vocabulary, tokenize=llama.tokenize)
-        chain = lt.Chain([made])
-        for token in rng.choice(pool, 100).tolist():
-            llama.lib.llama_sampler_accept(theirs, token)
-            chain.accept(token)
-        logits = rng.normal(0, 3, len(vocabulary)).astype(np.float32)
-        ids = sorted({*pool, *range(20)})
-        agree(chain, logits, ids, llama.apply(theirs, logits, ids))
-        llama.lib.llama_sampler_free(theirs)
-
-
-def test_infill_over_a_real_vocabulary(llama: Llama, smollm2_gguf: Path) -> None:
-    vocabulary = lt.Vocabulary.from_gguf(smollm2_gguf)
-    theirs = llama.lib.llama_sampler_init_infill(llama.vocabulary)
-    chain = lt.Chain([lt.samplers.infill(vocabulary)])
-    rng = np.random.default_rng(6)
-    sizes = set()
-    for _ in range(80):
-        alike = vocabulary.search(vocabulary[int(rng.integers(300, len(vocabulary)))][:2])
-        ids = sorted({0, 2, *rng.choice(alike, min(len(alike), int(rng.integers(1, 20)))).tolist()})
-        logits = (rng.normal(0, 3, len(vocabulary)) * rng.uniform(0.1, 2)).astype(np.float32)
-        logits[[0, 2]] -= rng.uniform(5, 15)
-        expected = llama.apply(theirs, logits, ids)
-        agree(chain, logits, ids, expected)
-        sizes.add(len(expected[0]))
-    assert len(sizes) > 2
-    llama.lib.llama_sampler_free(theirs)

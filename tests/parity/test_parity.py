@@ -1,7 +1,6 @@
 """Parity mode against llama.cpp's own samplers, exactly; what ours does where llama.cpp computes NaN; and fast mode.
 
-`make parity` (`python tests/parity/parity.py --cases 1000000`) compares ten times as much and prints what was covered;
-`python tests/parity/parity_fast.py` prints the table of fast mode.
+`make parity` compares a hundred times as much and prints what was covered, and the table of fast mode.
 """
 
 from __future__ import annotations
@@ -24,18 +23,16 @@ import parity_vocabulary
 from parity_cases import SELECTING, SHAPERS, Case
 from parity_samplers import BREAKERS, BY_NAME, KINDS, Kind, World
 
-CASES = 100_000
-PARTS = 4
+CASES = 10_000
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_the_same_ids_logits_and_tokens(part: int) -> None:
-    tally = parity.run(CASES // PARTS, first=part * 10**6)
+def test_the_same_ids_logits_and_tokens() -> None:
+    tally = parity.run(CASES)
     assert not tally.differences, str(tally)
-    assert tally.compared >= CASES // PARTS
+    assert tally.compared >= CASES
     # None of what the suite is for was left out by chance.
     assert set(tally.samplers) == {kind.name for kind in KINDS}
-    assert min(tally.samplers.values()) > 1000, str(tally)
+    assert min(tally.samplers.values()) > 400, str(tally)
     assert set(tally.events) == {"clone", "reset", "snapshot", "rollback"}
     assert tally.sizes["32,000 to 262,144"] > 0, str(tally)
     assert tally.undefined.total() < tally.compared // 50, str(tally)
@@ -130,14 +127,13 @@ def test_every_shaper_and_selector_is_of_llama_cpp() -> None:
 
 # -- fast mode
 
-FAST_CASES = 30_000
+FAST_CASES = 3_000
 
 
 def test_fast_mode_leaves_the_same_but_for_ties_and_rounding() -> None:
     tally = parity_fast.run(FAST_CASES, seed=2)
-    print(tally)
     assert not tally.faults, str(tally)
-    assert tally.drawn <= FAST_CASES * 1e-5, str(tally)
+    assert tally.drawn == 0, str(tally)
     assert set(tally.steps) == {kind.name for kind in KINDS}
 
 

@@ -18,14 +18,10 @@ SIZE = 3000
 
 
 def rows() -> list[Row]:
-    """Rows of both kinds: plain, tied, subnormal, with -inf."""
+    """A row of each kind, with -inf."""
     rng = np.random.default_rng(5)
-    plain = rng.normal(scale=4, size=SIZE)
-    tied = rng.integers(-3, 4, SIZE) / 2
-    tiny = rng.integers(-1023, 1024, SIZE) * 2.0**-24
-    masked = np.where(rng.random(SIZE) < 0.9, -np.inf, plain)
-    kinds: list[Any] = [np.float16, ml_dtypes.bfloat16]
-    return [row.astype(kind) for row in (plain, tied, tiny, masked) for kind in kinds]
+    row = np.where(rng.random(SIZE) < 0.3, -np.inf, rng.normal(scale=4, size=SIZE))
+    return [row.astype(np.float16), row.astype(ml_dtypes.bfloat16)]
 
 
 def same(a: Any, b: Any) -> None:

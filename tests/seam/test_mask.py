@@ -1,8 +1,7 @@
-"""Masks through Python, against Python sets and NumPy."""
+"""Masks through Python: arrays of any layout, batches, errors. `crates/logitree/tests/it/mask.rs` proves the sets."""
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 
 import logitree as lt
 
-SIZES = [1, 31, 32, 33, 64, 100, 1000]
 INFINITY = {np.float32: 0xFF800000, np.float16: 0xFC00, np.uint16: 0xFF80}
 
 
@@ -20,28 +18,16 @@ def bits(mask: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     return np.unpackbits(np.atleast_1d(mask).view(np.uint8), bitorder="little").astype(bool)
 
 
-def random_ids(size: int, seed: int) -> set[int]:
-    """A set of ids; dense, sparse, empty or full by its seed."""
-    rng = np.random.default_rng([size, seed])
-    return set(np.flatnonzero(rng.random(size) < [0.5, 0.05, 0, 1][seed % 4]).tolist())
-
-
-@pytest.mark.parametrize(("size", "seed"), list(itertools.product(SIZES, range(4))))
-def test_masks_are_sets(size: int, seed: int) -> None:
-    a = random_ids(size, seed)
+def test_masks_are_sets() -> None:
+    size, a = 100, {0, 31, 32, 99}
     x = lt.masks.from_ids(size, a)
-    assert x.dtype == np.int32
-    assert x.shape == (lt.masks.words(size),)
+    assert (x.dtype, x.shape) == (np.int32, (lt.masks.words(size),))
     assert set(np.flatnonzero(bits(x)).tolist()) == a
-    assert lt.masks.to_ids(x).tolist() == sorted(a)
-    assert lt.masks.count(x) == len(a)
-    assert lt.masks.first(x) == min(a, default=None)
-    assert [lt.masks.contains(x, i) for i in range(-1, size + 40)] == [i in a for i in range(-1, size + 40)]
-    full = lt.masks.new(size, fill=True)
-    assert lt.masks.count(full) == size
-    assert lt.masks.count(lt.masks.new(size)) == 0
+    assert (lt.masks.to_ids(x).tolist(), lt.masks.count(x), lt.masks.first(x)) == (sorted(a), 4, 0)
+    assert [i for i in range(-1, size + 40) if lt.masks.contains(x, i)] == sorted(a)
+    assert lt.masks.first(lt.masks.new(size)) is None
     lt.masks.fill(x, size)
-    assert x.tolist() == full.tolist()
+    assert x.tolist() == lt.masks.new(size, fill=True).tolist()
     lt.masks.fill(x, size, False)
     assert not x.any()
 
@@ -110,22 +96,18 @@ def random_logits(dtype: Any, shape: Any) -> npt.NDArray[Any]:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint16])
-@pytest.mark.parametrize(("size", "seed"), list(itertools.product([*SIZES, 5000], range(4))))
-def test_apply_bans_and_writes_nothing_else(dtype: Any, size: int, seed: int) -> None:
-    allowed = random_ids(size, seed)
-    mask = lt.masks.from_ids(size, allowed)
+def test_apply_bans_and_writes_nothing_else(dtype: Any) -> None:
+    size, allowed = 1000, list(range(3, 1000, 7))
     for padding, offset in ((0, 0), (1, 1), (40, 3)):
         memory = random_logits(dtype, offset + size + padding)
-        logits = memory[offset:]
-        before = memory.view(f"u{memory.itemsize}").copy()
-        lt.masks.apply(logits, mask)
-        want = before.copy()
-        want[offset:][~np.isin(np.arange(size + padding), list(allowed))] = INFINITY[dtype]
+        want = memory.view(f"u{memory.itemsize}").copy()
+        lt.masks.apply(memory[offset:], lt.masks.from_ids(size, allowed))
+        want[offset:][~np.isin(np.arange(size + padding), allowed)] = INFINITY[dtype]
         assert memory.view(want.dtype).tolist() == want.tolist()
 
 
 def test_apply_to_batches() -> None:
-    masks = np.stack([lt.masks.from_ids(40, random_ids(40, seed)) for seed in range(3)])
+    masks = np.stack([lt.masks.from_ids(40, ids) for ids in ([], range(40), [1, 33])])
     wide = np.ones((3, 64), np.float32)
     lt.masks.apply(wide[:, :40], masks)
     for row in range(3):
