@@ -239,18 +239,6 @@ def test_invalid_arguments_are_refused(vocabulary: lt.Vocabulary) -> None:
     assert decoder.tokens == []
 
 
-def test_a_chains_own_sequence_is_the_first(vocabulary: lt.Vocabulary) -> None:
-    def decoder(sequence: int) -> lt.Decoder:
-        chain = lt.Chain.llama_cpp(seed=7, temp=4.0, rng="philox", sequence=sequence)
-        return lt.Decoder(vocabulary, chain, stop_at_eog=False)
-
-    row = rows(0, 1)[0]
-    first, second = decoder(5).sequences(2)
-    assert [first.step(row) for _ in range(20)] == [d.step(row) for d in [decoder(5)] for _ in range(20)]
-    assert [second.step(row) for _ in range(20)] == [d.step(row) for d in [decoder(6)] for _ in range(20)]
-    assert first.tokens != second.tokens
-
-
 def test_a_row_that_fails_has_not_drawn(vocabulary: lt.Vocabulary) -> None:
     for rng in ("mt19937", "xoroshiro128plus", "philox"):
         failing = [False]

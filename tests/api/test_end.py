@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -131,40 +130,6 @@ def test_own_end_tokens_come_before_those_of_the_vocabulary() -> None:
     none = lt.OneOf(["ab"]).matcher(vocabulary(), end_tokens=[])
     none.accept_many(list(b"ab"))
     assert list(none.allowed()) == ENDS
-
-
-def loop(matcher: lt.Matcher, seed: int, ends: list[int] = ENDS, most: int = 400) -> bytes:
-    """What a loop makes of random logits that masks, samples, stops at an end token, and never asks `is_finished`."""
-    random, out = np.random.default_rng(seed), bytearray()
-    for _ in range(most):
-        logits = random.normal(0, 1, (1, 259)).astype(np.float32)
-        # Closing is likelier, so that outputs end.
-        logits[0, [ord(c) for c in '"]}']] += 4
-        masks.apply(logits, matcher.mask())
-        token = int(logits[0].argmax())
-        matcher.accept(token)
-        if token in ends:
-            return bytes(out)
-        out += b"ab" if token == PAIR else bytes([token])
-    raise AssertionError(f"no end after {most} tokens: {bytes(out)!r}")
-
-
-def test_a_loop_that_only_masks_stays_in_the_constraint() -> None:
-    schema = {
-        "type": "object",
-        "properties": {"kind": {"enum": ["cat", "dog"]}, "ages": {"type": "array", "items": {"type": "boolean"}}},
-        "required": ["kind", "ages"],
-        "additionalProperties": False,
-    }
-    first = lt.Grammar.json_schema(schema).matcher(vocabulary())
-    for seed in range(8):
-        made = json.loads(loop(first.clone(), seed))
-        assert made["kind"] in ("cat", "dog") and set(made) == {"kind", "ages"}
-
-
-@pytest.mark.parametrize("name", sorted(set(CONSTRAINTS) - {"lazy", "reasoning"}))
-def test_a_loop_that_only_masks_ends(name: str) -> None:
-    assert loop(bind(CONSTRAINTS[name](), vocabulary()), 1) == b"ab"
 
 
 def test_after_a_token_tree_nothing_is_masked() -> None:

@@ -13,7 +13,7 @@ import warnings
 import pytest
 
 import logitree as lt
-from grammars import END, small, tokens_of
+from grammars import small, tokens_of
 
 G = lt.Grammar
 PERSON = {
@@ -161,18 +161,6 @@ def test_documents_are_what_references_lead_to() -> None:
         G.json_schema({"$ref": "https://example.test/age"})
 
 
-def test_properties_come_where_the_schema_has_them() -> None:
-    rule = {"$defs": {"rule": {"properties": {"active": {"type": "boolean"}}}}, "type": "object"}
-    own = {"properties": {"file": {"type": "integer"}}}
-    first, last = '{"active": true, "file": 1}', '{"file": 1, "active": true}'
-    for referred in ({"$ref": "#/$defs/rule"}, {"allOf": [{"$ref": "#/$defs/rule"}]}):
-        for schema, text, other in (({**referred, **own}, first, last), ({**own, **referred}, last, first)):
-            grammar = G.json_schema({**schema, **rule})
-            assert grammar.matches(text) and not grammar.matches(other)
-            either = G.json_schema({**schema, **rule}, order="any")
-            assert either.matches(text) and either.matches(other)
-
-
 def test_separators_are_as_given() -> None:
     grammar = G.json_schema({"type": "array", "items": {"type": "integer"}}, separators=(" ,", ":"))
     assert grammar.matches("[1 ,2 ,3]")
@@ -247,39 +235,6 @@ def test_quotations_of_long_texts_stay_within_the_fuel() -> None:
         assert not grammar.matches(outside)
 
 
-def test_json_of_dumps_is_json() -> None:
-    generator = random.Random(7)
-    letters = ["a", "b", "é", "/", '"', "\\", "\n", "\x7f", "\u2028", "😀", " "]
-    named = {"properties": {"é": {"type": "integer"}, "a/": {"type": "null"}, "😀": {}}, "required": ["é"]}
-    either = {"additionalProperties": {"type": "integer"}, "patternProperties": {"^a": {"type": "null"}}}
-
-    def text() -> str:
-        return "".join(generator.choices(letters, k=generator.randrange(4)))
-
-    free, schema, patterns = (G.json_schema(of, order="any") for of in (True, named, either))
-    for _ in range(200):
-        value: dict[str, object] = {text(): generator.choice([None, 1, text(), {text(): [text()]}]) for _ in range(3)}
-        value |= generator.choice([{}, {"é": 1}, {"é": 2, "a/": None}])
-        for ensure_ascii in (False, True):
-            written = json.dumps(value, ensure_ascii=ensure_ascii)
-            assert free.matches(written), written
-            valid = isinstance(value.get("é"), int) and value.get("a/") is None
-            assert schema.matches(written) == valid, written
-            wanted = all(each is None if key.startswith("a") else each == 1 or each == 2 for key, each in value.items())
-            assert patterns.matches(written) == wanted, written
-            # Not only the escapes that json.dumps writes.
-            spelled = "".join(f"\\u{ord(c):04X}" if "a" <= c <= "z" else c for c in json.dumps(text()))
-            assert free.matches(f"{{{spelled}: 1}}") == _is_json(f"{{{spelled}: 1}}"), spelled
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
 def test_a_name_outside_of_its_grammar_is_refused() -> None:
     names: list[lt.Grammar] = []
     G.recursive(lambda me: names.append(me) or G.literal("x"))
@@ -323,22 +278,6 @@ def test_token_terminals() -> None:
         G.token(-1)
     with pytest.raises(lt.ConstraintError):
         named.matches("<think>ab")
-
-
-def test_end_tokens_end_what_could_go_on() -> None:
-    vocabulary = small()
-    digits = G.regex("[0-9]+")
-    matcher = digits.matcher(vocabulary)
-    assert not matcher.is_allowed(END)
-    matcher.accept(ord("1"))
-    assert matcher.is_allowed(END)
-    other = digits.matcher(vocabulary, end_tokens=[ord("!")])
-    other.accept(ord("1"))
-    assert not other.is_allowed(END)
-    other.accept(ord("!"))
-    assert other.is_finished
-    with pytest.raises(lt.ConstraintError):
-        digits.matcher(vocabulary, end_tokens=[100_000])
 
 
 def test_limits_are_errors_of_their_own() -> None:

@@ -43,32 +43,6 @@ def rows(count: int, vocabulary: lt.Vocabulary) -> np.ndarray:
     return np.full((count, lt.masks.words(len(vocabulary))), 7, np.int32)
 
 
-def test_every_way_to_ask_says_the_same(matcher: lt.Matcher, vocabulary: lt.Vocabulary) -> None:
-    for seed in range(5):
-        walker = matcher.fork()
-        for allowed, token in walk(walker, seed):
-            mask = walker.mask()
-            assert mask.dtype == np.int32
-            assert lt.masks.to_ids(mask).tolist() == allowed
-            assert lt.masks.count(mask) == len(allowed)
-            out = np.full(len(mask) + 3, -1, np.int32)
-            walker.fill_mask(out)
-            assert (out[: len(mask)] == mask).all()
-            assert not out[len(mask) :].any()
-            unsigned = np.zeros(len(mask), np.uint32)
-            walker.fill_mask(unsigned)
-            assert (unsigned.view(np.int32) == mask).all()
-            refused = next((i for i in range(len(vocabulary)) if i not in set(allowed)), None)
-            assert walker.is_allowed(token)
-            if refused is not None:
-                assert not walker.is_allowed(refused)
-                before = walker.accepted
-                with pytest.raises(lt.TokenError):
-                    walker.accept(refused)
-                assert walker.accepted == before
-                assert (walker.mask() == mask).all()
-
-
 def test_a_mask_is_written_where_it_shall_be(vocabulary: lt.Vocabulary) -> None:
     matcher = G.choice(["a", "b"]).matcher(vocabulary)
     block = rows(3, vocabulary)
@@ -290,27 +264,6 @@ def test_decoders_take_grammars(vocabulary: lt.Vocabulary) -> None:
             lt.Decoder(vocabulary, lt.Chain.greedy(), wrong)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="may mean several constraints|means no constraint"):
             decoder.activate(wrong)  # type: ignore[arg-type]
-
-
-def test_forced_tokens_never_change_the_mask(vocabulary: lt.Vocabulary) -> None:
-    matcher = G.json_schema(
-        {
-            "type": "object",
-            "properties": {"name": {"const": "abc"}},
-            "required": ["name"],
-            "additionalProperties": False,
-        },
-        whitespace="compact",
-    ).matcher(vocabulary)
-    twin = matcher.fork()
-    while not matcher.is_finished:
-        forced = matcher.forced_tokens()
-        allowed = matcher.allowed()
-        assert allowed == twin.allowed()
-        for token in forced[:1]:
-            assert list(allowed) == [token]
-        matcher.accept(allowed.ids[0])
-        twin.accept(allowed.ids[0])
 
 
 def test_a_search_lets_other_threads_run(smollm2_gguf: Path) -> None:

@@ -8,8 +8,6 @@ import random
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
 import logitree as lt
@@ -75,36 +73,6 @@ def test_long_runs_take_time_in_their_length(name: str) -> None:
     for unit in ("a", " ", "\n", "中", "'", "1"):
         assert ours.encode(unit * 200_000)
     assert len(ours.encode(" " * 100_000 + "x" + " " * 100_000)) > 1
-
-
-@pytest.mark.parametrize("name", vocabularies(*VOCABULARIES))
-def test_encodings_are_canonical_and_other_spellings_are_not(name: str) -> None:
-    ours = tokenizer(gguf_vocabulary(name))
-    vocabulary = ours.vocabulary
-    draw = random.Random(2)
-    spelled = changed = 0
-    for text in random_texts(3, 60):
-        try:
-            tokens = ours.encode(text)
-        except lt.TokenError:
-            continue
-        if vocabulary.decode(tokens) not in (text.encode(), b" " + text.encode()) or ours.encode(text) != tokens:
-            continue  # U+2581 is read as a space
-        if any(vocabulary.kind(token) == "user_defined" for token in tokens):
-            continue
-        assert ours.is_canonical(tokens), repr(text)
-        spelled += 1
-        # One token in two: never what the tokenizer gives, which is one spelling for one text.
-        at = draw.randrange(len(tokens)) if tokens else 0
-        for length in range(1, len(vocabulary[tokens[at]]) if tokens else 0):
-            halves = vocabulary[tokens[at]][:length], vocabulary[tokens[at]][length:]
-            ids = [vocabulary.find(half) for half in halves]
-            if all(ids):
-                other = [*tokens[:at], *(found[-1] for found in ids), *tokens[at + 1 :]]
-                assert not ours.is_canonical(other), repr(text)
-                changed += 1
-    assert spelled > 30
-    assert changed > 20
 
 
 SCHEMA = {
@@ -212,42 +180,13 @@ def test_other_vocabularies_are_refused(smollm2_gguf: Path) -> None:
         tokenizer(smollm2_gguf).canonical(lt.OneOf(["a"]).matcher(vocabulary))
 
 
-@pytest.mark.parametrize("name", vocabularies("smollm2", "llama-bpe", "llama-spm"))
-def test_a_call_takes_no_more_than_its_fuel(name: str) -> None:
-    ours = tokenizer(gguf_vocabulary(name))
-
-    def plain() -> lt.Matcher:
-        return lt.Grammar.regex(r"([a-z0-9]{2,9}-)?[A-Za-z ,'-]{0,24}x").matcher(ours.vocabulary)
-
-    ample = ours.canonical(plain(), fuel=10**9)
-    draw, tokens = random.Random(3), list[int]()
-    wanted: list[npt.NDArray[np.int32]] = []
-    while len(wanted) < 7 and not ample.is_finished:
-        wanted.append(ample.mask())
-        tokens.append(draw.choice(list(ample.allowed())))
-        ample.accept(tokens[-1])
-    assert len(wanted) > 3
-    answered, ended = 0, list[tuple[str, str, str]]()
-    for fuel in (300, 3_000, 30_000, 300_000, 10_000_000):
-        try:
-            scant = ours.canonical(plain(), fuel=fuel)
-        except lt.LimitError as error:
-            ended.append((error.place, "token 0", error.help))
-            continue
-        for at, mask in enumerate(wanted):
-            try:
-                assert (scant.mask() == mask).all()
-                answered += 1
-                if at + 1 < len(wanted):
-                    scant.accept(tokens[at])
-            except lt.LimitError as error:
-                ended.append((error.place, f"token {at}", error.help))
-                # It is unchanged, and what came before is still known.
-                scant.rollback(at)
-                assert (scant.mask() == wanted[0]).all()
-                break
-    assert answered >= len(wanted) and ended
-    assert all(place == here and "fuel" in way_out for place, here, way_out in ended)
+def test_a_call_takes_no_more_than_its_fuel(smollm2_gguf: Path) -> None:
+    ours = tokenizer(smollm2_gguf)
+    plain = lt.Grammar.regex(r"([a-z0-9]{2,9}-)?[A-Za-z ,'-]{0,24}x").matcher(ours.vocabulary)
+    with pytest.raises(lt.LimitError) as caught:
+        ours.canonical(plain, fuel=300).mask()
+    assert caught.value.place == "token 0" and "fuel" in caught.value.help
+    assert ours.canonical(plain, fuel=10**9).mask().any()
 
 
 def test_a_deadline_ends_a_canonical_call(smollm2_gguf: Path) -> None:
