@@ -1,5 +1,5 @@
 //! Calls that take long: any text of a grammar, over a vocabulary with long tokens. What it finds is a call that takes
-//! more time than its fuel stands for. `tests/support/hunt_slow_calls.py` does the same with real vocabularies.
+//! more time than its fuel stands for.
 //!
 //! The first byte chooses the syntax; what follows the first zero byte chooses tokens.
 

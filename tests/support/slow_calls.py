@@ -19,10 +19,9 @@ CORPUS = Path(__file__).resolve().parents[2] / "testdata" / "time" / "grammars.t
 CASES: list[dict[str, Any]] = tomllib.loads(CORPUS.read_text(encoding="utf-8"))["case"]
 
 
-def text_of(case: dict[str, Any], most: int | None = None) -> str:
-    """The grammar's text, as the corpus describes it, nested at most ``most`` deep."""
+def text_of(case: dict[str, Any]) -> str:
+    """The grammar's text, as the corpus describes it."""
     times: int = case.get("times", 0)
-    times = times if most is None else min(times, most)
     nested: str = case.get("open", "") * times + case.get("middle", "") + case.get("close", "") * times
     text: str = case["text"].replace("@", nested) if "times" in case else case["text"]
     for n in range(case.get("lines", 0)):
