@@ -33,9 +33,9 @@ def test_masks_are_sets() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:masks:DeprecationWarning")
-@pytest.mark.parametrize(("size", "seed"), list(itertools.product(SIZES, range(4))))
-def test_the_former_set_operations_are_numpys(size: int, seed: int) -> None:
-    a, b = random_ids(size, seed), random_ids(size, seed + 5)
+@pytest.mark.parametrize("size", [33, 64, 100])
+def test_the_former_set_operations_are_numpys(size: int) -> None:
+    a, b = {0, 31, 32, size - 1}, {2, 31, size - 2}
     x, y = lt.masks.from_ids(size, a), lt.masks.from_ids(size, b)
     former: Any = lt.masks
     for operation, want in ((former.and_, a & b), (former.or_, a | b), (former.xor, a ^ b), (former.and_not, a - b)):
