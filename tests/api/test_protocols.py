@@ -6,7 +6,6 @@ that the parser must give are known.
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import pickle
@@ -22,6 +21,7 @@ import pytest
 import logitree as lt
 from data_files import gguf_vocabulary
 from logitree._constraint import Context
+from logitree.engines.llama_cpp import LlamaCpp
 from logitree.protocols import (
     NAMES,
     PROTOCOLS,
@@ -808,12 +808,7 @@ def test_a_recursive_union_of_texts_is_json_below_some_depth() -> None:
         protocol.constraint(tools=tools, tool_choice="f").matcher(vocabulary(protocol, "text"))
 
 
-def test_generations_give_responses(smollm2_gguf: Path) -> None:
-    if importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed")
-    from logitree.engines.llama_cpp import LlamaCpp
-
-    engine = LlamaCpp(smollm2_gguf, n_ctx=512)
+def test_generations_give_responses(engine: LlamaCpp) -> None:
     protocol = Protocol.of(engine)
     assert protocol.name == "hermes"
     tools = {"weather": {"type": "object", "properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}}
@@ -828,4 +823,3 @@ def test_generations_give_responses(smollm2_gguf: Path) -> None:
     answered = lt.generate(engine, "Is fire hot?", protocol.constraint(["yes", "no"]), temperature=0)
     assert answered.value.answer in ("yes", "no")
     assert answered.value.content == answered.text
-    engine.close()

@@ -6,7 +6,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -205,11 +204,6 @@ needs_llama = pytest.mark.skipif(importlib.util.find_spec("llama_cpp") is None, 
 PROMPT = "Is fire hot? Think in <think> and </think>, then answer yes or no.\n<think>"
 
 
-@pytest.fixture(scope="module")
-def engine(smollm2_gguf: Path) -> LlamaCpp:
-    return LlamaCpp(smollm2_gguf, n_ctx=512, n_threads=1)
-
-
 def last(events: Any) -> lt.Finish:
     *_, finish = events
     assert isinstance(finish, lt.Finish)
@@ -227,7 +221,7 @@ def test_a_bounded_thought_before_an_answer(engine: LlamaCpp, whole: bool) -> No
     end, message = tokenize("</think>"), tokenize("\nSo:")
     prompt = engine.encode(PROMPT, chat=False)
     seen = set()
-    for seed in range(20):
+    for seed in range(8):
         generation = lt.generate(engine, PROMPT, budget, chat=False, temperature=1.5, seed=seed)
         thoughts, answer = thought.split(generation.tokens, prompt=prompt)
         assert (generation.finish_reason, generation.value in ("yes", "no")) == ("constraint", True)

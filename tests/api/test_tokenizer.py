@@ -12,6 +12,7 @@ import pytest
 
 import logitree as lt
 from data_files import VOCABULARIES, gguf_vocabulary, vocabularies
+from logitree.engines.llama_cpp import LlamaCpp
 from texts import varied_texts
 
 # fmt: off
@@ -137,11 +138,7 @@ def test_certain_text_is_forced(smollm2_gguf: Path) -> None:
     assert matcher.forced_tokens() == tokens[len(start) + 1 :]
 
 
-def test_forcing_changes_no_token_of_a_model(smollm2_gguf: Path) -> None:
-    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
-    from logitree.engines.llama_cpp import LlamaCpp
-
-    engine = LlamaCpp(smollm2_gguf, n_ctx=512)
+def test_forcing_changes_no_token_of_a_model(engine: LlamaCpp) -> None:
     schema = {
         "type": "object",
         "properties": {"name": {"type": "string", "maxLength": 20}, "kind": {"enum": ["cat", "dog"]}},

@@ -329,7 +329,7 @@ def test_a_suite_runs_and_prints_records(
     monkeypatch.setattr(choices_suite, "REQUESTS", choices_suite.REQUESTS[:1])
     monkeypatch.setattr(choices_suite, "MAX_TOKENS", 4)
     monkeypatch.setattr(responses_suite, "TASKS", responses_suite.TASKS[:1])
-    monkeypatch.setattr(responses_suite, "MAX_TOKENS", 16)
+    monkeypatch.setattr(responses_suite, "MAX_TOKENS", 4)
     # Two small grammars likewise.
     monkeypatch.setattr(grammar_suite, "SUBJECTS", {k: SUBJECTS[k] for k in ("30 names (GBNF)", "maxLength 100")})
     monkeypatch.setattr(grammar_suite, "LARGE", ("maxLength 100",))

@@ -19,11 +19,6 @@ if importlib.util.find_spec("llama_cpp") is None:
 
 
 @pytest.fixture(scope="module")
-def engine(smollm2_gguf: Path) -> LlamaCpp:
-    return LlamaCpp(smollm2_gguf, n_ctx=512, n_batch=32, n_threads=1)
-
-
-@pytest.fixture(scope="module")
 def tokens(engine: LlamaCpp) -> list[int]:
     return engine.encode("What is the capital of France?")
 
@@ -211,13 +206,13 @@ def test_proposals_change_no_token(
     prompt = 'Anna is 31. {"name": "Anna", "age": 31, "ok": true}\nBob is 42. '
     options = {"chat": False, "temperature": temperature, "max_tokens": 32}
     saved = 0
-    for seed in range(3):
+    for seed in range(2 if temperature else 1):
         plain = lt.generate(engine, prompt, constraint, seed=seed, force=False, **options)
         for drafter in (None, lt.speculation.NGramDrafter(1), lt.speculation.ModelDrafter(engine, most=2)):
             drafted = lt.generate(engine, prompt, constraint, seed=seed, drafter=drafter, **options)
             assert drafted.tokens == plain.tokens
             saved += drafted.stats.passes_saved.get("drafted", 0)
-    assert saved > 3
+    assert saved > 0
 
 
 @pytest.mark.parametrize("spaced", [False, True])
@@ -231,7 +226,7 @@ def test_canonical_outputs_are_those_of_the_tokenizer(
         grammar = lt.Grammar.regex(r'\{"name": "[A-Za-z .]{1,12}", "age": [1-9][0-9]?\}')
     options = {"chat": False, "temperature": temperature, "max_tokens": 80, "tokenizations": "canonical"}
     drafted = 0
-    for seed in range(3):
+    for seed in range(3 if temperature else 1):
         made = lt.generate(engine, "Anna is 31.\n", grammar, seed=seed, **options)
         assert made.complete
         tokens = [token for token in made.tokens if token not in engine.vocabulary.eog_ids]
