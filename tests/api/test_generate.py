@@ -70,7 +70,7 @@ def value(engine: LlamaCpp, constraint: Any, **options: Any) -> Any:
 
 SAMPLING = [
     {"temperature": 0.0},
-    *({"temperature": 2.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "seed": seed} for seed in range(6)),
+    *({"temperature": 2.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "seed": seed} for seed in range(3)),
     {"temperature": 1.5, "penalty_repeat": 1.3, "penalty_present": 0.4, "seed": 0},
 ]
 
@@ -155,12 +155,6 @@ def test_a_choice_inside_another_ends_by_what_follows(engine: LlamaCpp) -> None:
     assert value(engine, closed) == finish.text.removesuffix('"}')
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2**32 - 1])
-def test_the_same_seed_gives_the_same_text(engine: LlamaCpp, seed: int) -> None:
-    first, again = (run(engine, "Once upon a time", seed=seed, temperature=1.2, max_tokens=12)[1] for _ in "ab")
-    assert (first.tokens, first.stats.seed) == (again.tokens, seed)
-
-
 def test_seed_0_is_0_and_none_draws_one_that_is_told(engine: LlamaCpp) -> None:
     options: dict[str, Any] = {"temperature": 1.5, "max_tokens": 12}
     zero, one = (run(engine, "Once upon", seed=s, **options)[1] for s in (0, 1))
@@ -178,22 +172,6 @@ def test_the_prompt_counts_in_the_penalties(engine: LlamaCpp) -> None:
     free, penalised = (run(engine, prompt, temperature=0.0, penalty_repeat=r, max_tokens=1)[1] for r in (1.0, 5.0))
     assert free.text == " sat"
     assert penalised.tokens[0] not in engine.tokenize(prompt)
-
-
-def test_max_tokens_cuts_a_forced_run_as_it_cuts_any(engine: LlamaCpp, tree: Any) -> None:
-    whole = run(engine, PROMPT, tree, temperature=0.0)[1].tokens
-    for n in range(len(whole)):
-        for force in (True, False):
-            finish = run(engine, PROMPT, tree, temperature=0.0, max_tokens=n, force=force)[1]
-            assert (finish.reason, finish.tokens, finish.complete) == ("max_tokens", whole[:n], False)
-            closed = run(engine, PROMPT, tree, temperature=0.0, max_tokens=n, force=force, on_limit="close")[1]
-            assert (closed.reason, closed.complete, closed.tokens[:n]) == ("closed", True, whole[:n])
-            assert closed.text in ACTIONS
-            with pytest.raises(lt.IncompleteError, match=f"max_tokens is {n}"):
-                run(engine, PROMPT, tree, temperature=0.0, max_tokens=n, force=force, on_limit="raise")
-            with pytest.raises(lt.IncompleteError, match="not complete: max_tokens"):
-                value(engine, tree, max_tokens=n)
-    assert run(engine, PROMPT, tree, temperature=0.0, max_tokens=len(whole))[1].reason == "constraint"
 
 
 def test_a_full_context_is_an_end(engine: LlamaCpp) -> None:
@@ -305,31 +283,6 @@ def test_a_token_tree_with_several_paths(engine: LlamaCpp, payload: Any) -> None
         lt.generate(engine, PROMPT, several)
     with pytest.raises(lt.ConstraintError, match="no path"):
         several.at("nowhere")
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"constraint": []}, lt.ConstraintError, "nothing to choose from"),
-        ({"constraint": "YES"}, TypeError, r"give \[text\] for a choice, Grammar.regex"),
-        ({"constraint": 3.5}, TypeError, "float means no constraint"),
-        ({"choices": ["A"]}, TypeError, r"no choices=: write constraint=\[...\]"),
-        ({"json_schema": {}}, TypeError, "write constraint=schema"),
-        ({"regex": "a"}, TypeError, r"write constraint=Grammar.regex\(pattern\)"),
-        ({"on_limit": "stop"}, lt.ConstraintError, "on_limit is 'stop'"),
-        ({"seed": -2}, lt.SamplingError, "seed is -2"),
-        ({"temp": 1.0, "temperature": 1.0}, lt.SamplingError, "temperature and temp are the same parameter"),
-        ({"nonsense": 1}, TypeError, "no nonsense=; it has max_tokens="),
-        ({"max_tokens": -1}, lt.LimitError, "max_tokens is -1"),
-        ({"chain": lt.Chain.greedy(), "seed": 3}, lt.SamplingError, "both a chain and seed"),
-    ],
-    ids=str,
-)
-def test_what_cannot_be_honoured_is_an_error_at_the_call(
-    engine: LlamaCpp, options: Any, error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        lt.generate(engine, PROMPT, **options)
 
 
 def test_choose_takes_any_iterable_of_texts(engine: LlamaCpp) -> None:

@@ -42,24 +42,13 @@ def test_options_of_tags() -> None:
 
 def test_tokens_are_told_apart_from_their_characters() -> None:
     vocabulary = small()
-    think = vocabulary.find(b"<think>")[0]
-    spelled = tokens_of(vocabulary, "<think>")
-    assert think not in spelled
-    token = G.tags([(G.token("<think>"), "ab", "!")], at_least_one=True).matcher(vocabulary)
-    text = G.tags([("<think>", "ab", "!")], at_least_one=True).matcher(vocabulary)
-    either = G.tags([(G.token("<think>") | "<think>", "ab", "!")], at_least_one=True).matcher(vocabulary)
-    rest = tokens_of(vocabulary, "ab!")
-    assert not text.is_allowed(think)
-    for matcher in (token, either):
-        other = matcher.fork()
-        other.accept_many([think, *rest])
-        assert other.is_accepting
-    for matcher in (text, either):
-        matcher.accept_many([*spelled, *rest])
-        assert matcher.is_accepting
-    token.accept_many(spelled)  # free text, to this grammar
-    assert token.validate(rest) == len(rest)
-    assert not token.is_allowed(END)
+    think, spelled = vocabulary.find(b"<think>")[0], tokens_of(vocabulary, "<think>")
+    for begin, takes_token, takes_text in ((G.token("<think>"), True, False), ("<think>", False, True)):
+        for mark, token, text in ((begin, takes_token, takes_text), (G.token("<think>") | "<think>", True, True)):
+            matcher = G.tags([(mark, "ab", "!")], at_least_one=True).matcher(vocabulary)
+            assert matcher.is_allowed(think) == token
+            matcher.accept_many([*spelled, *tokens_of(vocabulary, "ab!")])
+            assert matcher.is_allowed(END) == text
 
 
 def test_what_is_no_tag_is_refused() -> None:
