@@ -23,7 +23,7 @@ PLAN = lt.Skeleton.object(
         ),
         "contexts": sk.array({"name": ["a", "b"]}, min_items=1, max_items=2),
         "thought": sk.string(max_length=8),
-        "fixed": 3,
+        "fixed": sk.constant(3),
     },
     id="plan",
 )

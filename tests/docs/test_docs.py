@@ -147,10 +147,12 @@ def test_names_of_the_package_exist(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
 def test_names_of_the_crates_exist(document: Path) -> None:
     text = said_of_now(document)
+    crates = REPOSITORY / "crates"
     for crate, modules, last in re.findall(r"\b(logitree\w*)::((?:\w+::)*)(\w+|\{[^}]*\})", text):
-        sources = [
-            path.read_text("utf-8") for path in (REPOSITORY / "crates" / crate.replace("_", "-")).rglob("src/**/*.rs")
-        ]
+        library = (crates / crate.replace("_", "-") / "src/lib.rs").read_text("utf-8")
+        shown = {crate, *re.findall(r"\bpub use (logitree_\w+)", library)}
+        files = [path for one in shown for path in (crates / one.replace("_", "-")).rglob("src/**/*.rs")]
+        sources = [path.read_text("utf-8") for path in files]
         for word in re.findall(r"\w+", modules + last):
             defined = re.compile(rf"\bpub (?:mod|struct|enum|trait|type|fn|use [\w:{{, ]*?) ?{word}\b")
             assert any(map(defined.search, sources)), f"{name(document)} names {word} in {crate}"
