@@ -3,8 +3,6 @@ an answer with the real model. `crates/logitree/tests/it/constraint/reasoning.rs
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +13,6 @@ import pytest
 import logitree as lt
 from logitree._constraint import Context
 from logitree.engines.llama_cpp import LlamaCpp
-
-if sys.version_info >= (3, 11):
-    pass
-else:
-    pass
 
 WORDS = [b"a", b"b", b"c", b"d", b"<think>", b"</think>", b"yes", b"no", b"<end>", b"</", b"think", b">"]
 THINK, UNTHINK, YES, NO, END = 4, 5, 6, 7, 8
@@ -200,7 +193,6 @@ def test_free_text_ends_as_without_a_constraint() -> None:
 
 # -- the real model
 
-needs_llama = pytest.mark.skipif(importlib.util.find_spec("llama_cpp") is None, reason="llama-cpp-python is absent")
 PROMPT = "Is fire hot? Think in <think> and </think>, then answer yes or no.\n<think>"
 
 
@@ -210,7 +202,6 @@ def last(events: Any) -> lt.Finish:
     return finish
 
 
-@needs_llama
 @pytest.mark.parametrize("whole", [False, True])
 def test_a_bounded_thought_before_an_answer(engine: LlamaCpp, whole: bool) -> None:
     tokenize: Callable[[str], list[int]] = engine.tokenize
@@ -238,7 +229,6 @@ def test_a_bounded_thought_before_an_answer(engine: LlamaCpp, whole: bool) -> No
     assert True in seen
 
 
-@needs_llama
 def test_choose_after_a_thought_counts_the_answer_only(engine: LlamaCpp) -> None:
     answers = lt.OneOf([" yes", " no"], tokenizations="canonical")
     budget = lt.ReasoningBudget(budget=6) + answers
@@ -252,7 +242,6 @@ def test_choose_after_a_thought_counts_the_answer_only(engine: LlamaCpp) -> None
     assert chosen.probability == pytest.approx(max(yes, no) / (yes + no), rel=1e-3)
 
 
-@needs_llama
 def test_free_text_after_a_thought(engine: LlamaCpp) -> None:
     budget = lt.ReasoningBudget(budget=4)
     finish = last(lt.generate(engine, PROMPT, budget, chat=False, temperature=0.0, max_tokens=24))

@@ -5,18 +5,12 @@ from __future__ import annotations
 import array
 import ctypes
 import math
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 import logitree as lt
-
-if sys.version_info >= (3, 11):
-    pass
-else:
-    pass
 
 LOGITS = np.array([0.5, 2.0, -1.0, 1.5, 0.0], np.float32)
 
