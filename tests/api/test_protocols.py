@@ -10,16 +10,14 @@ import itertools
 import json
 import pickle
 import random
-import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import logitree as lt
-from data_files import gguf_vocabulary
+from data_files import corpus, gguf_vocabulary
 from logitree._constraint import Context
 from logitree.engines.llama_cpp import LlamaCpp
 from logitree.protocols import (
@@ -35,13 +33,7 @@ from logitree.protocols import (
     ToolCall,
 )
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-CORPUS = Path(__file__).resolve().parents[2] / "testdata" / "protocols" / "written.toml"
-CASES: list[dict[str, Any]] = tomllib.loads(CORPUS.read_text(encoding="utf-8"))["case"]
+CASES: list[dict[str, Any]] = corpus("protocols", "written.toml")["case"]
 
 WEATHER = {
     "type": "object",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import random
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,23 +13,18 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import data_files
 import logitree as lt
 from logitree import rtp
 from slow_beams import HashModel
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-TESTDATA = Path(__file__).resolve().parents[2] / "testdata"
-HOSTILE = sorted((TESTDATA / "hostile" / "rtp").iterdir())
+HOSTILE = sorted((data_files.REPOSITORY / "testdata" / "hostile" / "rtp").iterdir())
 DTYPES = [np.float32, np.float16, ml_dtypes.bfloat16]
 
 
 def corpus(name: str, table: str = "case") -> pytest.MarkDecorator:
     """The cases of a file, as a parameter."""
-    cases = tomllib.loads((TESTDATA / "rtp" / f"{name}.toml").read_text(encoding="utf-8"))[table]
+    cases = data_files.corpus("rtp", f"{name}.toml")[table]
     return pytest.mark.parametrize("case", cases, ids=lambda case: case["name"])
 
 

@@ -7,23 +7,16 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import logitree as lt
+from data_files import corpus
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-CORPUS = Path(__file__).resolve().parents[2] / "testdata" / "token_tree" / "names.toml"
-NAMES = tomllib.loads(CORPUS.read_text(encoding="utf-8"))["case"]
+NAMES = corpus("token_tree", "names.toml")["case"]
 
 
 def payload_of(leaves: list[Any], path: str = "p") -> dict[str, Any]:

@@ -9,10 +9,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 _NAMED = os.environ.get("LOGITREE_DATA")
@@ -26,6 +32,11 @@ VOCABULARIES = ("smollm2", "deepseek-llm", "gemma-4", "gpt-2", "llama-bpe", "lla
 def vocabularies(*names: str) -> list[Any]:
     """Parameters for some of :data:`VOCABULARIES`, those of the shared folder with the marker ``data``."""
     return [pytest.param(name, marks=() if name == "smollm2" else pytest.mark.data) for name in names]
+
+
+def corpus(*parts: str) -> dict[str, Any]:
+    """What a TOML file of `testdata` holds."""
+    return tomllib.loads(REPOSITORY.joinpath("testdata", *parts).read_text(encoding="utf-8"))
 
 
 _marked = False

@@ -22,13 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import logitree as lt
+from data_files import corpus
 from logitree_bench import Skip
 from logitree_bench._data import TEST_SUITE, Group, Suite, data_file, read_test_suite
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 RATCHET = Path(__file__).parents[2] / "testdata" / "json_schema" / "ratchet.toml"
 DRAFTS = ("4", "6", "7", "2019-09", "2020-12")
@@ -134,7 +130,7 @@ def run(suite: Suite, draft: str, kind: str) -> Outcome:
 
 def read_ratchet() -> dict[str, Any]:
     """The current ratchet."""
-    return {"known": [], **tomllib.loads(RATCHET.read_text(encoding="utf-8"))}
+    return {"known": [], **corpus("json_schema", RATCHET.name)}
 
 
 def known(wrong: Wrong, entry: dict[str, Any]) -> bool:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import logitree as lt
+from data_files import corpus
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-CORPUS = Path(__file__).resolve().parents[2] / "testdata" / "time" / "grammars.toml"
-CASES: list[dict[str, Any]] = tomllib.loads(CORPUS.read_text(encoding="utf-8"))["case"]
+CASES: list[dict[str, Any]] = corpus("time", "grammars.toml")["case"]
 
 
 def text_of(case: dict[str, Any]) -> str:
