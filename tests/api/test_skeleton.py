@@ -279,7 +279,9 @@ def test_the_reference_form_is_read_and_written() -> None:
     made = plan.prefill_plan()
     assert made is not None
     assert made["free_count"] == 3
-    assert lt.Skeleton.from_json(json.dumps(form)) == plan
+    again = lt.Skeleton.from_json(json.dumps(form))
+    assert again == plan and hash(again) == hash(plan)
+    assert plan.prefill().is_prefilled and not plan.is_prefilled
     for other in (
         pickle.loads(pickle.dumps(plan)),
         pickle.loads(pickle.dumps(PLAN.sampled({"thought": {"temp": 1.0}}))),

@@ -35,7 +35,7 @@ const KINDS: [Kind; 9] = [
     kind(("ragged", false, 900), (120, 7), (1, 5), 50, 600),
     kind(("weighted", true, 95), (90, 1), (3, 3), u64::MAX, 700),
     kind(("weighted, nested", true, 3), (5, 3), (1, 5), 9, 300),
-    kind(("long items", false, 30), (80, 11), (3, 300), 1 << 20, 60),
+    kind(("long items", false, 30), (80, 11), (3, 120), 1 << 20, 40),
     kind(("huge ids", false, 1), (200, 10_737_418), (1, 3), 1 << 33, 500),
 ];
 
