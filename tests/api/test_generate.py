@@ -167,28 +167,6 @@ def test_seed_0_is_0_and_none_draws_one_that_is_told(engine: LlamaCpp) -> None:
     assert run(engine, "Once upon", chain=chain, max_tokens=12)[1].tokens == zero.tokens, "the chain was used up"
 
 
-def test_the_prompt_counts_in_the_penalties(engine: LlamaCpp) -> None:
-    prompt = "The cat sat. The cat sat. The cat"
-    free, penalised = (run(engine, prompt, temperature=0.0, penalty_repeat=r, max_tokens=1)[1] for r in (1.0, 5.0))
-    assert free.text == " sat"
-    assert penalised.tokens[0] not in engine.tokenize(prompt)
-
-
-def test_a_full_context_is_an_end(engine: LlamaCpp) -> None:
-    prompt = "word " * 240
-    _, finish = run(engine, prompt, temperature=0.0, max_tokens=1000, logit_bias={2: -1e9, 0: -1e9})
-    assert finish.reason == "context_full"
-    # The last token fits no more: it was chosen, and what follows it would need its evaluation.
-    assert finish.stats.prompt_tokens + finish.stats.output_tokens == engine.n_ctx + 1
-
-
-def test_a_prompt_that_does_not_fit_is_an_error_at_once(engine: LlamaCpp) -> None:
-    with pytest.raises(lt.EngineError, match="257 tokens long, the context holds 256"):
-        lt.generate(engine, " word" * 257, chat=False)
-    with pytest.raises(lt.EngineError, match="the prompt is empty"):
-        lt.generate(engine, "", chat=False)
-
-
 def test_end_of_generation(engine: LlamaCpp) -> None:
     _, finish = run(engine, "Say hi.", chat=True, temperature=0.0, logit_bias={2: 1e6})
     assert (finish.reason, finish.text, finish.tokens) == ("end_of_generation", "", (2,))
