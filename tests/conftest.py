@@ -32,7 +32,7 @@ def smollm2_gguf() -> Path:
 
 @pytest.fixture(scope="session")
 def engine(smollm2_gguf: Path) -> Iterator[LlamaCpp]:
-    """The model on llama.cpp, loaded once a process; what it remembers of a prompt is that of the test before."""
+    """The model on llama.cpp, loaded once a process. Tests share its memory of prompts."""
     pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
     from logitree.engines.llama_cpp import LlamaCpp
 

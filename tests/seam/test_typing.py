@@ -44,8 +44,8 @@ def test_every_name_has_a_type_and_mistakes_are_marked(tmp_path: Path) -> None:
     fields = re.compile(r"asking\.py:\d+: error: .*(__slots__|instance-only).*\[misc\]|^Found")
     wrong = [line for line in done.stdout.splitlines() if "note:" not in line and not fields.search(line)]
     assert not wrong and not done.stderr, "\n".join(wrong) + done.stderr
-    told = dict(re.findall(r'asking\.py:(\d+): note: Revealed type is "(.*)"', done.stdout))
+    shown = dict(re.findall(r'asking\.py:(\d+): note: Revealed type is "(.*)"', done.stdout))
     numbered = enumerate(names, len(MODULES) + 1)
-    unknown = [name.removeprefix("logitree.") for at, name in numbered if told.get(str(at), "Any") == "Any"]
+    unknown = [name.removeprefix("logitree.") for at, name in numbered if shown.get(str(at), "Any") == "Any"]
     assert len(names) > 500
     assert sorted(unknown) == ANY.split()
