@@ -4,6 +4,7 @@ use super::*;
 use crate::{params, presets, Candidates, Chain, EntropyRule, Params};
 use std::collections::HashSet;
 use std::ops::Bound;
+use xxhash_rust::xxh3::xxh3_64;
 
 /// A sampler that exists in tests only: this type, and its row in the table.
 #[derive(Debug, Clone, Copy)]
@@ -99,18 +100,21 @@ fn names_letters_and_keywords_are_unambiguous() {
     }
 }
 
+/// The defaults of a row's parameters, and what stands for those that have none.
+fn usual(row: &SamplerRow) -> Vec<(&'static str, Value)> {
+    let value = |parameter: &ParameterRow| match parameter.kind {
+        Kind::Seed => crate::Seed::mt19937(7).into(),
+        Kind::Biases => vec![(1, 2.0)].into(),
+        _ => parameter.default.into(),
+    };
+    row.parameters.iter().map(|parameter| (parameter.name, value(parameter))).collect()
+}
+
 /// Each row's constructor, its defaults and its ranges agree; what a sampler says of itself builds it again.
 #[test]
 fn rows_and_constructors_agree() {
     for row in SAMPLERS.iter().filter(|row| row.name != "infill") {
-        let mut usual: Vec<(&str, Value)> = Vec::new();
-        for parameter in row.parameters {
-            match parameter.kind {
-                Kind::Seed => usual.push((parameter.name, crate::Seed::mt19937(7).into())),
-                Kind::Biases => usual.push((parameter.name, vec![(1, 2.0)].into())),
-                _ => usual.push((parameter.name, parameter.default.into())),
-            }
-        }
+        let usual = usual(row);
         let built = row.build_with(&usual).unwrap();
         assert_eq!(built.name(), row.name);
         let again = row.build(&row.arguments(built.as_ref())).unwrap();
@@ -149,3 +153,59 @@ fn rows_and_constructors_agree() {
         }
     }
 }
+
+/// A snapshot holds what it held when it was first written: the hash of the bytes after twelve tokens, two of them taken
+/// back, over equal logits, whose probabilities no platform rounds.
+#[test]
+fn snapshots_keep_their_bytes() {
+    let mut wrong = Vec::new();
+    for row in SAMPLERS.iter().filter(|row| !["infill", "shift"].contains(&row.name)) {
+        let mut samplers = vec![row.build_with(&usual(row)).unwrap()];
+        if !samplers[0].selects() {
+            samplers.push(Box::new(crate::Dist::new(crate::Seed::mt19937(3)).unwrap()));
+        }
+        let mut chain = Chain::new(samplers).unwrap();
+        let logits = [0.0; 4];
+        for _ in 0..12 {
+            chain.sample(&logits, logitree_tokens::mask::AllowedTokens::All).unwrap();
+        }
+        chain.rollback(2).unwrap();
+        let hash = xxh3_64(&chain.snapshot());
+        if !SNAPSHOTS.contains(&(row.name, hash)) {
+            wrong.push(format!("(\"{}\", {hash:#018x}),", row.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+const SNAPSHOTS: &[(&str, u64)] = &[
+    ("logit_bias", 0x2eb5_7805_41b5_680c),
+    ("penalties", 0x6094_6a6f_3b92_4933),
+    ("dry", 0xb56c_2afc_b165_5b58),
+    ("top_n_sigma", 0x11b8_b1b5_8976_08d3),
+    ("top_k", 0x82dd_ec9b_37d2_fc34),
+    ("typ_p", 0x4029_c5ec_a969_23e4),
+    ("top_p", 0xc428_e4a7_5176_6b89),
+    ("min_p", 0x3f30_02be_bcee_bd57),
+    ("xtc", 0xd8aa_2382_4bb7_bf43),
+    ("temp", 0x0e59_b78d_c9bc_aa63),
+    ("temp_ext", 0x9930_5843_12b6_5e07),
+    ("adaptive_p", 0xa7e2_c7e6_bbb0_acd0),
+    ("mirostat", 0xd8f6_8a9c_37ca_7c80),
+    ("mirostat_v2", 0xfbea_2031_dfa8_b1f7),
+    ("no_repeat_ngram", 0xefaa_db98_95ff_58b0),
+    ("epsilon_cutoff", 0xa0f9_827b_f5a0_0570),
+    ("eta_cutoff", 0x5cc1_ecf9_c941_7917),
+    ("top_h", 0xcf7d_e4d6_124f_b4b1),
+    ("min_k", 0xdc49_728c_853c_64d3),
+    ("p_less", 0xedd5_3050_9696_337b),
+    ("edt", 0xf784_f347_56d0_c85c),
+    ("hf_top_h", 0xe750_de88_b8ef_86e9),
+    ("hf_top_k", 0xaad1_25f0_8297_5d9a),
+    ("hf_top_p", 0xb3ac_81a7_2b77_a0e7),
+    ("hf_typ_p", 0xfe23_9f2f_b5d2_128c),
+    ("ts_top_k", 0x4bcb_52fa_03a5_3447),
+    ("ts_top_n_sigma", 0xf9fc_f465_e476_9780),
+    ("greedy", 0x54ed_fb0c_b1a3_c7a9),
+    ("dist", 0x735d_bf60_0491_805c),
+];
