@@ -24,100 +24,42 @@
 //! the start of a step).
 
 pub mod adapt;
-pub mod adaptive_p;
 pub mod batch;
 pub mod candidates;
 pub mod chain;
-pub mod dist;
 mod distribution;
-pub mod dry;
-pub mod edt;
-pub mod epsilon_cutoff;
-pub mod eta_cutoff;
-pub mod greedy;
-pub mod hf_top_h;
-pub mod hf_top_k;
-pub mod hf_top_p;
-pub mod hf_typ_p;
 pub mod history;
-pub mod infill;
-pub mod logit_bias;
 pub mod measures;
 pub mod metrics;
-pub mod min_k;
-pub mod min_p;
-pub mod mirostat;
-pub mod mirostat_v2;
-pub mod no_repeat_ngram;
-pub mod p_less;
 pub mod parameter;
 pub mod params;
 mod parse;
-pub mod penalties;
 pub mod presets;
 pub mod reference;
 pub mod registry;
 pub mod rng;
+mod samplers;
 pub mod state;
 pub mod steering;
-pub mod temp;
-pub mod temp_ext;
-pub mod top_h;
-pub mod top_k;
-pub mod top_n_sigma;
-pub mod top_p;
-pub mod ts_top_k;
-pub mod ts_top_n_sigma;
-pub mod typ_p;
 pub mod undo;
 mod vocabulary;
-pub mod xtc;
 
 pub use adapt::{Adapt, Burst, Distribution, EntropyRule, Setting};
-pub use adaptive_p::AdaptiveP;
 pub use batch::{BatchOptions, Picked, Row};
 pub use candidates::Candidates;
 pub use chain::{Chain, Effect, Mode};
-pub use dist::Dist;
-pub use dry::{Breakers, Dry};
-pub use edt::Edt;
-pub use epsilon_cutoff::EpsilonCutoff;
-pub use eta_cutoff::EtaCutoff;
-pub use greedy::Greedy;
-pub use hf_top_h::HfTopH;
-pub use hf_top_k::HfTopK;
-pub use hf_top_p::HfTopP;
-pub use hf_typ_p::HfTypP;
 pub use history::TokenHistory;
-pub use infill::{Infill, Pieces, SharedPieces};
-pub use logit_bias::LogitBias;
 pub use logitree_tokens::simd::Floats;
 pub use measures::{Level, Measures};
-pub use min_k::MinK;
-pub use min_p::MinP;
-pub use mirostat::Mirostat;
-pub use mirostat_v2::MirostatV2;
-pub use no_repeat_ngram::NoRepeatNgram;
-pub use p_less::PLess;
 pub use parameter::{Arguments, Value};
 pub use params::Params;
-pub use penalties::Penalties;
 pub use reference::{Reference, TokenArray};
 pub use registry::FromArguments;
 pub use rng::{Generator, Seed};
+pub use samplers::*;
 pub use state::{StateReader, StateWriter};
 pub use steering::Steering;
-pub use temp::Temp;
-pub use temp_ext::TempExt;
-pub use top_h::TopH;
-pub use top_k::TopK;
-pub use top_n_sigma::TopNSigma;
-pub use top_p::TopP;
-pub use ts_top_k::TsTopK;
-pub use ts_top_n_sigma::TsTopNSigma;
-pub use typ_p::TypP;
 pub use vocabulary::{dry_breakers, VocabularyPieces, DRY_BREAKERS};
-pub use xtc::Xtc;
 
 pub use logitree_tokens::error::{Error, ErrorKind, Result};
 pub use logitree_tokens::TokenId;
@@ -294,6 +236,15 @@ fn follow<T>(list: &mut Vec<T>, value: T) {
         list.reserve_exact(GROWTH.max(list.len() / 2));
     }
     list.push(value);
+}
+
+/// `x`, kept below +inf, and above -inf unless it `may_end`. NaN (from -inf less -inf) is -inf.
+fn within(x: f32, may_end: bool) -> f32 {
+    if x.is_nan() || (x == f32::NEG_INFINITY && may_end) {
+        f32::NEG_INFINITY
+    } else {
+        x.clamp(f32::MIN, f32::MAX)
+    }
 }
 
 /// The error for candidates of which none is above -inf.

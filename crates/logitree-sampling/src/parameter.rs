@@ -1,9 +1,9 @@
 //! Parameters of samplers: the kinds of values they take, one sampler's values, and what the table says of each.
 
-use super::dry::Breakers;
-use super::infill::SharedPieces;
 use super::rng::Seed;
 use super::whole;
+use super::Breakers;
+use super::SharedPieces;
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::fmt;
 use std::ops::Bound;

@@ -1,9 +1,9 @@
 //! The keywords of a whole chain, with llama.cpp's names and defaults: values by keyword, over the table's defaults.
 
-use super::infill::SharedPieces;
 use super::parameter::{Arguments, Kind, ParameterRow, Value};
 use super::registry::{self, SamplerRow};
 use super::rng::{fresh_seed, Generator, Seed};
+use super::SharedPieces;
 use super::{Sampler, TempExt};
 use crate::{Error, ErrorKind, Result};
 use logitree_automata::spelling::did_you_mean;
@@ -11,11 +11,11 @@ use logitree_automata::spelling::did_you_mean;
 /// What the presets and [`super::Chain::parse`] build their samplers from.
 ///
 /// ```
-/// use logitree::sampling::{presets, Params};
+/// use logitree_sampling::{presets, Params};
 ///
 /// let chain = presets::llama_cpp(&Params::default().seed(42).with("top_k", 20).with("temperature", 0.7))?;
 /// assert_eq!(chain.parameter("temp"), Some(f64::from(0.7f32)));
-/// # Ok::<(), logitree::Error>(())
+/// # Ok::<(), logitree_sampling::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Params {

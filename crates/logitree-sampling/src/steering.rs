@@ -2,8 +2,7 @@
 //!
 //! The slow version that it must equal: copy the logits, add each edit to its token's, and run the chain over the copy.
 
-use super::logit_bias::within;
-use super::{none_left, Candidates};
+use super::{none_left, within, Candidates};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Additions by ascending token id; -inf vetoes.

@@ -3,8 +3,8 @@
 //! Hewitt, Manning, Liang: "Truncation Sampling as Language Model Desmoothing", EMNLP Findings 2022, arXiv:2210.15191.
 //! The same candidates as `EpsilonLogitsWarper` of transformers keeps, ties with the last of `min_keep` included.
 
-use super::distribution::{keep_from, kth, Weight};
-use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::distribution::{keep_from, kth, Weight};
+use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
 use crate::{Error, ErrorKind, Result};
 
 /// Keeps what has a probability of `epsilon` or more, in its order, and the `min_keep` best.

@@ -3,10 +3,10 @@
 //!
 //! Source: `TopHLogitsWarper` of transformers 5.23. The paper's own bound is in `top_h.rs`.
 
-use super::distribution::as_written;
 use super::hf_top_k::fraction;
-use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::distribution::as_written;
 use crate::Result;
+use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
 
 /// How many candidates are looked at.
 const LOOKED_AT: usize = 100;

@@ -5,10 +5,10 @@
 //! from that; all of it in f32, as llama.cpp (src/llama-sampler.cpp) has it. Selects. The control loop is shared
 //! with mirostat_v2.
 
-use super::reference::{libstdcxx, Reference, TokenArray};
-use super::rng::{Draws, Seed};
-use super::undo::Undo;
-use super::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter, Value};
+use crate::reference::{libstdcxx, Reference, TokenArray};
+use crate::rng::{Draws, Seed};
+use crate::undo::Undo;
+use crate::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter, Value};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The loop of both mirostats: draws among what is left, and moves mu by how far the surprisal is from tau.

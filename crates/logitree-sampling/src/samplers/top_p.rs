@@ -1,8 +1,8 @@
 //! top_p (nucleus): keeps the fewest best candidates whose probabilities reach p. Output sorted.
 
-use super::reference::{Reference, TokenArray, TokenData};
-use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
+use crate::reference::{Reference, TokenArray, TokenData};
 use crate::Result;
+use crate::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
 
 /// How many candidates are sorted at first; more only if they do not reach p.
 const FIRST: usize = 256;

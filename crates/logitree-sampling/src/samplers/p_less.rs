@@ -4,9 +4,9 @@
 //! arXiv:2509.23234. The threshold is `c = sum(p^2)`; for p-less-norm `(v * c - 1) / (v - 1)`, which is lower. `v`,
 //! the paper's vocabulary, is the number of candidates above -inf, so that what a mask hides does not count.
 
-use super::distribution::{collision, keep_from};
-use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::distribution::{collision, keep_from};
 use crate::Result;
+use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
 
 /// Keeps what is at least as probable as the threshold, in its order. The best candidate always is.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,9 +5,9 @@
 //! fast path sorts only what may stay: a surprisal of at most mu is a logit of at least `log Z - mu ln 2`.
 
 use super::mirostat::{mass, Control};
-use super::reference::{Reference, TokenArray};
-use super::rng::Seed;
-use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter};
+use crate::reference::{Reference, TokenArray};
+use crate::rng::Seed;
+use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 use std::f64::consts::LN_2;
 

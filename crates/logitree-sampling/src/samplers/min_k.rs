@@ -6,8 +6,8 @@
 //! first and the last, the cut is after the first k at which `(l[k] - l[k+1]) / R / k` is greatest, or after
 //! `floor(tau / R)`, whichever is later.
 
-use super::distribution::decide;
-use super::{finite, Arguments, Candidates, FromArguments, Sampler};
+use crate::distribution::decide;
+use crate::{finite, Arguments, Candidates, FromArguments, Sampler};
 use crate::{Error, ErrorKind, Result};
 
 /// Keeps the range of equal logits above 0, as the paper's algorithm does.

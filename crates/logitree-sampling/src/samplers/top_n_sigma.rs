@@ -2,9 +2,9 @@
 //!
 //! Tang et al.: "Top-nσ: Not All Logits Are You Need", 2024. The number of candidates stays.
 
-use super::reference::{Reference, TokenArray, TokenData};
-use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::reference::{Reference, TokenArray, TokenData};
 use crate::Result;
+use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
 
 /// Rejects below `max - n * standard deviation`, over the candidates above -inf.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,9 @@
 //!
 //! Source: "topK >= vocab_size means NO truncation (preserves token ID order)" of tsampler 0.2. llama.cpp's `top_k` sorts.
 
-use super::reference::{Reference, TokenArray};
-use super::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
+use crate::reference::{Reference, TokenArray};
 use crate::Result;
+use crate::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
 
 /// Keeps the `k` best, sorted; all in their order where there are no more than `k`, and for `k <= 0`.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! logit_bias: adds a number to the logits of named tokens; -inf bans one.
 
-use super::reference::{Reference, TokenArray};
-use super::{none_left, Arguments, Candidates, FromArguments, OnRejected, Sampler, Value};
+use crate::reference::{Reference, TokenArray};
+use crate::{none_left, within, Arguments, Candidates, FromArguments, OnRejected, Sampler, Value};
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::sync::Arc;
 
@@ -32,15 +32,6 @@ impl LogitBias {
         }
         let bans = biases.iter().any(|b| b.1 == f32::NEG_INFINITY);
         Ok(LogitBias { biases: biases.into(), bans })
-    }
-}
-
-/// `x`, kept below +inf, and above -inf unless it `may_end`. NaN (from -inf less -inf) is -inf.
-pub(super) fn within(x: f32, may_end: bool) -> f32 {
-    if x.is_nan() || (x == f32::NEG_INFINITY && may_end) {
-        f32::NEG_INFINITY
-    } else {
-        x.clamp(f32::MIN, f32::MAX)
     }
 }
 

@@ -2,9 +2,9 @@
 //!
 //! Source: "All logits identical -> std = 0 -> collapse to single max token" of tsampler 0.2. llama.cpp keeps them all.
 
-use super::reference::{Reference, TokenArray};
-use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler, TopNSigma};
+use crate::reference::{Reference, TokenArray};
 use crate::Result;
+use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler, TopNSigma};
 
 /// Rejects below `max - n * standard deviation`; all but the first where all logits above -inf are equal.
 #[derive(Debug, Clone, Copy)]

@@ -5,10 +5,10 @@
 //! the picked tokens had before the change; it moves when the token that was selected is accepted, and not when
 //! another is. The distribution has a long tail: put min_p before it.
 
-use super::reference::{libstdcxx, Reference, TokenArray};
-use super::rng::{Draws, Seed};
-use super::undo::Undo;
-use super::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
+use crate::reference::{libstdcxx, Reference, TokenArray};
+use crate::rng::{Draws, Seed};
+use crate::undo::Undo;
+use crate::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The logit of a candidate on target, and how it falls with the distance in units of a width.

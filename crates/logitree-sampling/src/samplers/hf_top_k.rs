@@ -2,8 +2,8 @@
 //!
 //! Source: `TopKLogitsWarper` of transformers 5.23. llama.cpp's `top_k` keeps exactly k.
 
-use super::distribution::kth;
-use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler, MANY};
+use crate::distribution::kth;
+use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler, MANY};
 use crate::{Error, ErrorKind, Result};
 
 /// Keeps what reaches the k-th highest logit, in its order.

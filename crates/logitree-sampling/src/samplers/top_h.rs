@@ -5,9 +5,9 @@
 //! kept ones renormalised; transformers' class of that name, and its authors' code, bound a running sum over p
 //! instead (`hf_top_h.rs`).
 
-use super::distribution::{decide, keep_best, Weight};
-use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::distribution::{decide, keep_best, Weight};
 use crate::Result;
+use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
 
 /// Sums of exponentials are good to 2e-7: an entropy this little above the bound, relative to it, is at the bound.
 const SLACK: f64 = 1e-6;

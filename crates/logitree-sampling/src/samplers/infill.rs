@@ -5,8 +5,8 @@
 //! likely. If no text is left, the end-of-text token is the one candidate, at logit 1, whether it was one before or
 //! not. The tokens' texts come through [`Pieces`].
 
-use super::reference::{Reference, TokenArray, TokenData};
-use super::{Arguments, Candidates, FromArguments, Sampler, Value};
+use crate::reference::{Reference, TokenArray, TokenData};
+use crate::{Arguments, Candidates, FromArguments, Sampler, Value};
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::fmt;
 use std::sync::Arc;

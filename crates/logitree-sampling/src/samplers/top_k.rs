@@ -1,8 +1,8 @@
 //! top_k: keeps the k candidates with the highest logits, sorted.
 
-use super::reference::{Reference, TokenArray};
-use super::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
+use crate::reference::{Reference, TokenArray};
 use crate::Result;
+use crate::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
 
 /// Keeps the `k` best; `k <= 0` keeps all, as they are.
 #[derive(Debug, Clone, Copy)]

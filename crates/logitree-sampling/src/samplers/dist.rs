@@ -3,9 +3,9 @@
 //! The draw is llama.cpp's: the first candidate in order at which the running sum of exponentials reaches
 //! `sum * draw`.
 
-use super::reference::{Reference, TokenArray};
-use super::rng::{Draws, Seed};
-use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter};
+use crate::reference::{Reference, TokenArray};
+use crate::rng::{Draws, Seed};
+use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 
 /// Draws from a generator, with rollback.

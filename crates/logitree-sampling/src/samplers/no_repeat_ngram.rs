@@ -7,7 +7,7 @@
 //! The naive version looks for the last n - 1 tokens in the whole history at each step. Here each place in the history
 //! points to the one before it that continues the same n - 1 tokens in another way; a table holds the last such place.
 
-use super::{Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
+use crate::{Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result, TokenId};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;

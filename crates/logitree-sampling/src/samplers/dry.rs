@@ -5,11 +5,10 @@
 //! occurrences are searched in the last n tokens, and none extends across a breaker. Costs O(n) a step: Gusfield's
 //! Z algorithm over the reversed history. A breaker is a list of token ids (`vocabulary.rs` makes them from texts).
 
-use super::logit_bias::within;
-use super::reference::{Reference, TokenArray};
-use super::{
-    finite, follow, Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter,
-    Value,
+use crate::reference::{Reference, TokenArray};
+use crate::{
+    finite, follow, within, Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader,
+    StateWriter, Value,
 };
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::sync::Arc;

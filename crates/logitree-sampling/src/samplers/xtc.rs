@@ -3,9 +3,9 @@
 //! One float is drawn a step, but none for a sole candidate. The output is sorted wherever the draw allows a removal.
 //! Source: llama.cpp, src/llama-sampler.cpp (p-e-w's sampler, text-generation-webui #6335).
 
-use super::reference::{Reference, TokenArray};
-use super::rng::{Draws, Seed};
-use super::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
+use crate::reference::{Reference, TokenArray};
+use crate::rng::{Draws, Seed};
+use crate::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 
 /// With probability `p`, removes what is at least `threshold` probable, but the least probable of them.

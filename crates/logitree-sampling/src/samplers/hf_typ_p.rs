@@ -5,10 +5,10 @@
 //! `TypicalLogitsWarper` of transformers 5.23. llama.cpp's `typ_p` stops at a sum above p, not at p, and cuts between
 //! candidates that are equally near.
 
-use super::distribution::{as_written, Weight};
 use super::hf_top_k::fraction;
-use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::distribution::{as_written, Weight};
 use crate::Result;
+use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
 
 /// How many candidates are sorted at first; 8 times as many at each further try.
 const FIRST: usize = 1024;

@@ -1,9 +1,9 @@
 //! penalties: makes the tokens of the last n steps less likely: repeat, then frequency and presence.
 
-use super::logit_bias::within;
-use super::reference::{Reference, TokenArray};
-use super::{
-    finite, Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter, TokenHistory,
+use crate::reference::{Reference, TokenArray};
+use crate::{
+    finite, within, Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter,
+    TokenHistory,
 };
 use crate::{Error, ErrorKind, Result, TokenId};
 

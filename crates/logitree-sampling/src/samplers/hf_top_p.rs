@@ -3,10 +3,10 @@
 //! Source: `TopPLogitsWarper` of transformers 5.23. That is what llama.cpp's `top_p` keeps, whose sums in f32 from the
 //! best one on round otherwise. Which of equal candidates goes first is left open there; here it is the later one.
 
-use super::distribution::{as_written, decide, keep_best, Weight};
 use super::hf_top_k::fraction;
-use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::distribution::{as_written, decide, keep_best, Weight};
 use crate::Result;
+use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
 
 /// Removes a tail of at most `1 - p`, but leaves `min_keep`, in their order.
 #[derive(Debug, Clone)]

@@ -4,10 +4,10 @@
 //! `eta = min(epsilon, sqrt(epsilon) * exp(-H(p)))`. The same candidates as `EtaLogitsWarper` of transformers keeps,
 //! ties with the last of `min_keep` included.
 
-use super::distribution::{keep_from, kth, Weight};
 use super::epsilon_cutoff::below_one;
-use super::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::distribution::{keep_from, kth, Weight};
 use crate::Result;
+use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
 
 /// Keeps what has a probability of eta or more, in its order, and the `min_keep` best.
 #[derive(Debug, Clone, Copy)]

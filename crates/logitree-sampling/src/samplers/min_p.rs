@@ -1,8 +1,8 @@
 //! min_p: keeps the candidates at least p times as probable as the best one. Needs no softmax: it compares logits.
 
-use super::reference::{Reference, TokenArray};
-use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
+use crate::reference::{Reference, TokenArray};
 use crate::Result;
+use crate::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
 
 /// Keeps what reaches `p` times the highest probability, and at least `min_keep`.
 #[derive(Debug, Clone, Copy)]

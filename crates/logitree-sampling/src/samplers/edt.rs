@@ -4,8 +4,8 @@
 //! 2024, arXiv:2403.14541: `T = t0 * n^(theta / H)`, H the entropy in nats, n = 0.8. llama.cpp's temp_ext, which also
 //! looks at the entropy, has another formula.
 
-use super::distribution::Weight;
-use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler, Temp};
+use crate::distribution::Weight;
+use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler, Temp};
 use crate::{Error, ErrorKind, Result};
 
 /// The temperature as a function of the entropy.

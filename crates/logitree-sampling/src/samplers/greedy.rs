@@ -1,8 +1,8 @@
 //! greedy: selects the first candidate with the highest logit. Draws nothing.
 
-use super::reference::{Reference, TokenArray};
-use super::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
+use crate::reference::{Reference, TokenArray};
 use crate::Result;
+use crate::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
 
 /// Selects the first maximum.
 #[derive(Debug, Clone, Copy, Default)]

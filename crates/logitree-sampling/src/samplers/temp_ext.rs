@@ -4,9 +4,9 @@
 //! The temperature is `least + (most - least) * (entropy / ln n) ^ exponent`, n being the number of candidates.
 //! Output sorted; one sole candidate is left alone. Source: llama.cpp, src/llama-sampler.cpp.
 
-use super::distribution::Weight;
-use super::reference::{Reference, TokenArray};
-use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, Temp};
+use crate::distribution::Weight;
+use crate::reference::{Reference, TokenArray};
+use crate::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, Temp};
 use crate::{Error, ErrorKind, Result};
 
 /// The temperature, how far it may go from there, and how the entropy is bent.

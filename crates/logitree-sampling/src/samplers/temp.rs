@@ -1,9 +1,9 @@
 //! temp: divides the logits by the temperature. At or below 0 only the first maximum stays above -inf; the chain
 //! continues, so that a later `dist` still draws.
 
-use super::reference::{Reference, TokenArray};
-use super::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
+use crate::reference::{Reference, TokenArray};
 use crate::Result;
+use crate::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
 
 /// The temperature.
 #[derive(Debug, Clone, Copy)]

@@ -3,9 +3,9 @@
 //! Meister, Pimentel, Wiher, Cotterell: "Locally Typical Sampling", TACL 2023. Output in typicality order. A
 //! candidate at -inf has no surprisal and comes last (llama.cpp computes NaN from it).
 
-use super::reference::{libstdcxx, Reference, TokenArray, TokenData};
-use super::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::reference::{libstdcxx, Reference, TokenArray, TokenData};
 use crate::Result;
+use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
 
 /// Keeps the most typical candidates until their probabilities exceed `p`, and at least `min_keep`.
 #[derive(Debug, Clone, Copy)]
