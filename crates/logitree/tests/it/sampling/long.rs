@@ -220,7 +220,9 @@ proptest! {
         let mut chain = Chain::new(vec![Box::new(TempExt::new(0.8, 0.5, exponent).unwrap())]).unwrap();
         chain.apply(&xs, AllowedTokens::All, None).unwrap();
         let c = chain.candidates();
-        prop_assert!(c.is_sorted() && c.ids()[0] == descending(&xs)[0]);
+        // The division may make the next best its equal.
+        let best = c.ids().iter().position(|&id| id == descending(&xs)[0]).unwrap();
+        prop_assert!(c.is_sorted() && c.logits()[0] == c.logits()[best]);
         // Powers below 1 stretch what the entropy of a certain token is off by.
         if entropy > 1e-3 && max.abs() / t < 3e38 {
             for (&id, &y) in c.ids().iter().zip(c.logits()).filter(|(_, y)| y.is_finite()) {
