@@ -77,9 +77,20 @@ pub(super) fn keep_from(candidates: &mut Candidates<'_>, least: f64) {
 }
 
 /// Calls `decide` with the logits above -inf in descending order, the best few at first and more until it returns a
-/// number, and with whether these are all; if they are and it returns `None`, the result is their number. The logits of
-/// the last call are at the front of `seen`.
+/// number, and with whether these are all; if they are and it returns `None`, the result is their number. With it comes
+/// the last logit of so many.
 pub(super) fn decide(
+    candidates: &mut Candidates<'_>,
+    decide: impl FnMut(&[f32], bool) -> Option<usize>,
+) -> (usize, f32) {
+    let mut seen = candidates.take_values();
+    let n = decide_among(candidates, &mut seen, decide);
+    let last = seen[n.max(1) - 1];
+    candidates.return_values(seen);
+    (n, last)
+}
+
+fn decide_among(
     candidates: &Candidates<'_>,
     seen: &mut Vec<f32>,
     mut decide: impl FnMut(&[f32], bool) -> Option<usize>,
@@ -118,9 +129,9 @@ fn descending(a: &f32, b: &f32) -> std::cmp::Ordering {
     b.total_cmp(a)
 }
 
-/// Keeps the `n` best candidates in their order, `lowest` being the logit of the last of them; of equal ones the
-/// first.
-pub(super) fn keep_best(candidates: &mut Candidates<'_>, n: usize, lowest: f32) {
+/// Keeps as many of the best candidates as [`decide`] finds, in their order; of equal ones the first.
+pub(super) fn keep_best(candidates: &mut Candidates<'_>, mut keep: impl FnMut(&[f32]) -> Option<usize>) {
+    let (n, lowest) = decide(candidates, |logits, _| keep(logits));
     candidates.require_order();
     if candidates.is_sorted() {
         return candidates.truncate(n);

@@ -54,12 +54,14 @@ pub use measures::{Level, Measures};
 pub use parameter::{Arguments, Value};
 pub use params::Params;
 pub use reference::{Reference, TokenArray};
-pub use registry::FromArguments;
 pub use rng::{Generator, Seed};
 pub use samplers::*;
 pub use state::{StateReader, StateWriter};
 pub use steering::Steering;
 pub use vocabulary::{dry_breakers, VocabularyPieces, DRY_BREAKERS};
+
+use parameter::arguments;
+use registry::{check, FromArguments};
 
 pub use logitree_tokens::error::{Error, ErrorKind, Result};
 pub use logitree_tokens::TokenId;

@@ -6,7 +6,7 @@ use super::Breakers;
 use super::SharedPieces;
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::fmt;
-use std::ops::Bound;
+use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
 /// The kinds of values that parameters take.
@@ -310,6 +310,34 @@ impl ParameterRow {
         })
     }
 
+    /// The numbers that it takes, in words, as in `above 0 to 1`; "" for any number.
+    pub fn bounds(&self) -> String {
+        let low = match self.range.0 {
+            Bound::Included(x) => format!("from {x}"),
+            Bound::Excluded(x) => format!("above {x}"),
+            Bound::Unbounded => String::new(),
+        };
+        let high = match self.range.1 {
+            Bound::Included(x) => format!("to {x}"),
+            Bound::Excluded(x) => format!("below {x}"),
+            Bound::Unbounded => String::new(),
+        };
+        [low, high].join(" ").trim().to_string()
+    }
+
+    /// Checks that a number is finite and within the range.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Sampling`], naming the parameter of this sampler.
+    pub(super) fn check(&self, sampler: &str, value: &Value) -> Result<()> {
+        if value.number().is_none_or(|x| x.is_finite() && self.range.contains(&x)) {
+            return Ok(());
+        }
+        let (name, bounds) = (self.name, self.bounds());
+        Err(Error::new(ErrorKind::Sampling, format!("{name} of {sampler} is {value}"))
+            .help(format!("{name} must be a finite number {bounds}").trim()))
+    }
+
     /// The value that a number stands for, in a sampler of this name.
     ///
     /// # Errors
@@ -355,46 +383,75 @@ impl Arguments {
         self.0[at] = value;
     }
 
-    /// The whole number `at`; 0 for a value of another kind, as the table prevents.
-    pub fn int(&self, at: usize) -> i32 {
-        if let Value::Int(n) = self.0[at] {
-            n
-        } else {
-            0
-        }
-    }
-
-    /// The number of candidates `at`.
-    pub fn count(&self, at: usize) -> usize {
-        usize::try_from(self.int(at)).unwrap_or(0)
-    }
-
-    /// The number `at`.
-    pub fn float(&self, at: usize) -> f32 {
-        if let Value::Float(x) = self.0[at] {
-            x
-        } else {
-            0.0
-        }
-    }
-
-    /// The switch `at`.
-    pub fn truth(&self, at: usize) -> bool {
-        self.0[at] == Value::Truth(true)
-    }
-
-    /// The seed `at`; a fresh one if there is none.
+    /// The value of parameter `at`, as a constructor takes it.
     ///
     /// # Errors
-    /// Those of [`Seed::fresh`].
-    pub fn seed(&self, at: usize) -> Result<Seed> {
-        if let Value::Seed(seed) = self.0[at] {
-            Ok(seed)
-        } else {
-            Seed::fresh()
-        }
+    /// [`ErrorKind::Sampling`] for a value of another kind, and those of [`Seed::fresh`] for a seed that is not given.
+    pub(crate) fn read<T: Argument>(&self, at: usize) -> Result<T> {
+        let value = &self.0[at];
+        T::read(value).unwrap_or_else(|| Err(Error::new(ErrorKind::Sampling, format!("a value is {value}"))))
     }
 }
+
+/// What constructors of samplers take.
+pub(crate) trait Argument: Sized {
+    /// The value as this type; `None` for a value of another kind.
+    fn read(value: &Value) -> Option<Result<Self>>;
+}
+
+macro_rules! argument {
+    ($($of:ty: $($pattern:pat => $value:expr),+;)*) => {
+        $(impl Argument for $of {
+            fn read(value: &Value) -> Option<Result<Self>> {
+                match value {
+                    $($pattern => Some($value),)+
+                    _ => None,
+                }
+            }
+        })*
+    };
+}
+
+argument! {
+    i32: Value::Int(n) => Ok(*n);
+    usize: Value::Int(n) => Ok(usize::try_from(*n).unwrap_or(0));
+    f32: Value::Float(x) => Ok(*x);
+    bool: Value::Truth(on) => Ok(*on);
+    Option<i32>: Value::Int(n) => Ok(Some(*n)), Value::Nothing => Ok(None);
+    Seed: Value::Seed(seed) => Ok(*seed), Value::Nothing => Seed::fresh();
+    Arc<[(TokenId, f32)]>: Value::Biases(biases) => Ok(Arc::clone(biases)), Value::Nothing => Ok([].into());
+    Breakers: Value::Breakers(breakers) => Ok(breakers.clone()), Value::Nothing => Ok(Breakers::default());
+    SharedPieces: Value::Pieces(pieces) => Ok(pieces.clone()), Value::Nothing => {
+        Err(Error::new(ErrorKind::Sampling, "the sampler needs to know the tokens").help("pass vocabulary=..."))
+    };
+}
+
+/// Implements [`FromArguments`](crate::registry::FromArguments) by the constructor `new`, which takes the row's parameters in
+/// their order, and by expressions that give their values again.
+macro_rules! arguments {
+    ($sampler:ident, $this:ident => $($value:expr),* $(; $($more:tt)*)?) => {
+        impl $crate::registry::FromArguments for $sampler {
+            fn from_arguments(arguments: &$crate::Arguments) -> $crate::Result<Self> {
+                let mut at = 0..;
+                let mut next = || at.next().unwrap_or_default();
+                $crate::registry::Made::made($sampler::new(
+                    $($crate::parameter::arguments!(@next $value, arguments.read(next())?)),*
+                ))
+            }
+
+            fn arguments(&self) -> $crate::Arguments {
+                let $this = self;
+                [$($value.into()),*].into()
+            }
+
+            $($($more)*)?
+        }
+    };
+    (@next $value:expr, $next:expr) => {
+        $next
+    };
+}
+pub(crate) use arguments;
 
 #[cfg(test)]
 mod tests {

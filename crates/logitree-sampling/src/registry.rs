@@ -14,7 +14,7 @@ use std::any::Any;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
 /// A sampler that the table can build, describe and change.
-pub trait FromArguments: Sampler + Sized {
+pub(crate) trait FromArguments: Sampler + Sized {
     /// The sampler with these values, in the order of its row.
     ///
     /// # Errors
@@ -24,13 +24,31 @@ pub trait FromArguments: Sampler + Sized {
     /// Its values, in the order of its row.
     fn arguments(&self) -> Arguments;
 
-    /// Takes other values and keeps its state. A sampler with state, or with buffers to keep, has its own.
+    /// Takes other values, whose numbers are within their ranges, and keeps its state. A sampler with state, or with
+    /// buffers to keep, has its own.
     ///
     /// # Errors
     /// Those of [`FromArguments::from_arguments`]; nothing is changed then.
     fn reconfigure(&mut self, arguments: &Arguments) -> Result<()> {
         *self = Self::from_arguments(arguments)?;
         Ok(())
+    }
+}
+
+/// What a constructor returns.
+pub(crate) trait Made<S> {
+    fn made(self) -> Result<S>;
+}
+
+impl<S: Sampler> Made<S> for S {
+    fn made(self) -> Result<S> {
+        Ok(self)
+    }
+}
+
+impl<S: Sampler> Made<S> for Result<S> {
+    fn made(self) -> Result<S> {
+        self
     }
 }
 
@@ -626,7 +644,9 @@ impl SamplerRow {
     pub(super) fn set(&self, sampler: &mut dyn Sampler, keyword: &str, value: f64) -> Result<bool> {
         let Some(at) = self.place(keyword) else { return Ok(false) };
         let mut arguments = self.arguments(sampler);
-        arguments.set(at, self.parameters[at].number(self.name, value)?);
+        let value = self.parameters[at].number(self.name, value)?;
+        self.parameters[at].check(self.name, &value)?;
+        arguments.set(at, value);
         (self.reconfigure)(sampler, &arguments)?;
         Ok(true)
     }
@@ -665,6 +685,15 @@ pub fn keyword_row(name: &str) -> Option<&'static ParameterRow> {
 /// The keyword that `name` is or is an alias of; an unknown name as it is.
 pub fn keyword(name: &str) -> &str {
     keyword_row(name).map_or(name, |parameter| parameter.keyword)
+}
+
+/// Checks the first values of a sampler, in the order of its row, against the ranges there.
+///
+/// # Errors
+/// [`ErrorKind::Sampling`] for a number that is not finite or out of range.
+pub(super) fn check<const N: usize>(sampler: &str, values: [Value; N]) -> Result<()> {
+    let parameters = find(sampler).map_or(&[][..], |row| row.parameters);
+    parameters.iter().zip(&values).try_for_each(|(parameter, value)| parameter.check(sampler, value))
 }
 
 /// `name(values)`; a sampler that is not in the table has no values that it knows.

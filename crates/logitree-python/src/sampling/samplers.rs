@@ -14,7 +14,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyList, PyTuple};
 use std::any::Any;
 use std::ffi::{CStr, CString};
-use std::ops::Bound as End;
 use std::sync::OnceLock;
 
 /// One sampler with its parameters, to be put into chains. Each chain has its own copy, with its state.
@@ -274,7 +273,7 @@ fn sampler_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             p.set_item("kind", format!("{:?}", parameter.kind))?;
             p.set_item("default", default(parameter))?;
             p.set_item("required", parameter.required)?;
-            p.set_item("range", range(parameter))?;
+            p.set_item("range", parameter.bounds())?;
             p.set_item("doc", parameter.doc)?;
             parameters.append(p)?;
         }
@@ -289,21 +288,6 @@ fn sampler_table(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         table.append(r)?;
     }
     Ok(table)
-}
-
-/// A range in words, "" for any number.
-fn range(parameter: &ParameterRow) -> String {
-    let low = match parameter.range.0 {
-        End::Included(x) => format!("from {x}"),
-        End::Excluded(x) => format!("above {x}"),
-        End::Unbounded => String::new(),
-    };
-    let high = match parameter.range.1 {
-        End::Included(x) => format!("to {x}"),
-        End::Excluded(x) => format!("below {x}"),
-        End::Unbounded => String::new(),
-    };
-    [low, high].join(" ").trim().to_string()
 }
 
 /// Adds the class and the functions to the module.

@@ -303,6 +303,16 @@ impl Candidates<'_> {
         self.order = Order::None;
     }
 
+    /// The scratch of logits that samplers read; [`Candidates::return_values`] takes it back.
+    pub(crate) fn take_values(&mut self) -> Vec<f32> {
+        std::mem::take(&mut self.values)
+    }
+
+    /// Takes the scratch back.
+    pub(crate) fn return_values(&mut self, values: Vec<f32>) {
+        self.values = values;
+    }
+
     /// The scratch that samplers sort in; [`Candidates::rearrange`] takes it back.
     pub(crate) fn take_scratch(&mut self) -> Vec<u64> {
         let mut keys = std::mem::take(&mut self.keys);

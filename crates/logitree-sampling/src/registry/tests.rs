@@ -1,7 +1,7 @@
 //! The table holds what its rows say, and a sampler that is one type and one row works in all that reads it.
 
 use super::*;
-use crate::{params, presets, Candidates, Chain, EntropyRule, Params};
+use crate::{arguments, params, presets, Candidates, Chain, EntropyRule, Params};
 use std::collections::HashSet;
 use std::ops::Bound;
 use xxhash_rust::xxh3::xxh3_64;
@@ -12,15 +12,14 @@ pub(super) struct Shift {
     by: f32,
 }
 
-impl FromArguments for Shift {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        Ok(Shift { by: crate::finite("shift", "by", a.float(0))? })
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.by.into()].into()
+impl Shift {
+    fn new(by: f32) -> Result<Self> {
+        check("shift", [by.into()])?;
+        Ok(Shift { by })
     }
 }
+
+arguments!(Shift, s => s.by);
 
 impl Sampler for Shift {
     fn name(&self) -> &'static str {

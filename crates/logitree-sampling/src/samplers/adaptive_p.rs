@@ -8,7 +8,7 @@
 use crate::reference::{libstdcxx, Reference, TokenArray};
 use crate::rng::{Draws, Seed};
 use crate::undo::Undo;
-use crate::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
+use crate::{arguments, check, Arguments, Candidates, Sampler, StateReader, StateWriter};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The logit of a candidate on target, and how it falls with the distance in units of a width.
@@ -49,8 +49,8 @@ impl AdaptiveP {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if a number is not finite, or for a seed that the generator does not take.
     pub fn new(target: f32, decay: f32, seed: Seed) -> Result<Self> {
-        let target = finite("adaptive_p", "target", target)?.clamp(-1e30, 1e30);
-        let decay = finite("adaptive_p", "decay", decay)?.clamp(0.0, 0.99);
+        check("adaptive_p", [target.into(), decay.into()])?;
+        let (target, decay) = (target.clamp(-1e30, 1e30), decay.clamp(0.0, 0.99));
         Ok(AdaptiveP {
             target,
             decay,
@@ -79,14 +79,8 @@ impl AdaptiveP {
     }
 }
 
-impl FromArguments for AdaptiveP {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        AdaptiveP::new(a.float(0), a.float(1), a.seed(2)?)
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.target.into(), self.decay.into(), self.draws.seed().into()].into()
-    }
+arguments! {
+    AdaptiveP, s => s.target, s.decay, s.draws.seed();
 
     fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
         let new = AdaptiveP::from_arguments(a)?;

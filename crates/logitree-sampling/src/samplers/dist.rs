@@ -5,7 +5,7 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::rng::{Draws, Seed};
-use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter};
+use crate::{arguments, Candidates, OnRejected, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 
 /// Draws from a generator, with rollback.
@@ -27,15 +27,7 @@ impl Dist {
     }
 }
 
-impl FromArguments for Dist {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        Dist::new(a.seed(0)?)
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.draws.seed().into()].into()
-    }
-}
+arguments!(Dist, s => s.draws.seed());
 
 impl Sampler for Dist {
     fn name(&self) -> &'static str {

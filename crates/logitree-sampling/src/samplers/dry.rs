@@ -7,8 +7,8 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::{
-    finite, follow, within, Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader,
-    StateWriter, Value,
+    arguments, check, follow, within, Arguments, Candidates, OnRejected, Sampler, StateReader, StateWriter,
+    Value,
 };
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::sync::Arc;
@@ -97,9 +97,10 @@ impl Dry {
     /// # Errors
     /// [`ErrorKind::Sampling`] if a number is not finite.
     pub fn new(multiplier: f32, base: f32, allowed: i32, last_n: i32, breakers: Breakers) -> Result<Self> {
+        check("dry", [multiplier.into(), base.into()])?;
         Ok(Dry {
-            multiplier: finite("dry", "multiplier", multiplier)?,
-            base: finite("dry", "base", base)?,
+            multiplier,
+            base,
             allowed,
             last_n: usize::try_from(last_n).unwrap_or(0),
             breakers,
@@ -191,30 +192,13 @@ fn common_ends(window: &[TokenId], common: &mut Vec<usize>) {
     }
 }
 
-impl FromArguments for Dry {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        let breakers = match a.get(4) {
-            Value::Breakers(breakers) => breakers.clone(),
-            _ => Breakers::default(),
-        };
-        Dry::new(a.float(0), a.float(1), a.int(2), a.int(3), breakers)
-    }
-
-    fn arguments(&self) -> Arguments {
-        [
-            self.multiplier.into(),
-            self.base.into(),
-            self.allowed.into(),
-            self.last_n.into(),
-            if self.breakers.0.is_empty() { Value::Nothing } else { self.breakers.clone().into() },
-        ]
-        .into()
-    }
+arguments! {
+    Dry, s => s.multiplier, s.base, s.allowed, s.last_n,
+    if s.breakers.0.is_empty() { Value::Nothing } else { s.breakers.clone().into() };
 
     fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
-        let new = Dry::from_arguments(a)?;
-        (self.multiplier, self.base) = (new.multiplier, new.base);
-        (self.allowed, self.last_n) = (new.allowed, new.last_n);
+        (self.multiplier, self.base) = (a.read(0)?, a.read(1)?);
+        (self.allowed, self.last_n) = (a.read(2)?, a.read(3)?);
         Ok(())
     }
 }

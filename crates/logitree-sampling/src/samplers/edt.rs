@@ -5,8 +5,8 @@
 //! looks at the entropy, has another formula.
 
 use crate::distribution::Weight;
-use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler, Temp};
-use crate::{Error, ErrorKind, Result};
+use crate::Result;
+use crate::{arguments, check, Candidates, OnRejected, Sampler, Temp};
 
 /// The temperature as a function of the entropy.
 #[derive(Debug, Clone, Copy)]
@@ -26,15 +26,7 @@ impl Edt {
     /// # Errors
     /// [`ErrorKind::Sampling`] if a number is not finite, `theta` is below 0, or `n` is not above 0 and at most 1.
     pub fn new(t0: f32, theta: f32, n: f32) -> Result<Self> {
-        finite("edt", "t0", t0)?;
-        if finite("edt", "theta", theta)? < 0.0 {
-            return Err(Error::new(ErrorKind::Sampling, format!("theta of edt is {theta}"))
-                .help("theta must be 0 or above; 0 leaves the temperature at t0"));
-        }
-        if finite("edt", "n", n)? <= 0.0 || n > 1.0 {
-            return Err(Error::new(ErrorKind::Sampling, format!("n of edt is {n}"))
-                .help("n must be above 0 and at most 1; the paper uses 0.8"));
-        }
+        check("edt", [t0.into(), theta.into(), n.into()])?;
         Ok(Edt { t0, theta, n })
     }
 
@@ -48,15 +40,7 @@ impl Edt {
     }
 }
 
-impl FromArguments for Edt {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        Edt::new(a.float(0), a.float(1), a.float(2))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.t0.into(), self.theta.into(), self.n.into()].into()
-    }
-}
+arguments!(Edt, s => s.t0, s.theta, s.n);
 
 impl Sampler for Edt {
     fn name(&self) -> &'static str {
@@ -65,10 +49,8 @@ impl Sampler for Edt {
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
         let t = self.temperature(Weight::of(candidates).entropy());
-        if let Ok(mut temp) = Temp::new(t) {
-            if !temp.is_noop() {
-                temp.apply(candidates);
-            }
+        if t.is_finite() && t != 1.0 {
+            Temp { t }.apply(candidates);
         }
     }
 

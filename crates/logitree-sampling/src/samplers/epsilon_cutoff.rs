@@ -4,8 +4,8 @@
 //! The same candidates as `EpsilonLogitsWarper` of transformers keeps, ties with the last of `min_keep` included.
 
 use crate::distribution::{keep_from, kth, Weight};
-use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
-use crate::{Error, ErrorKind, Result};
+use crate::Result;
+use crate::{arguments, check, Candidates, OnRejected, Sampler};
 
 /// Keeps what has a probability of `epsilon` or more, in its order, and the `min_keep` best.
 #[derive(Debug, Clone, Copy)]
@@ -20,32 +20,12 @@ impl EpsilonCutoff {
     /// # Errors
     /// [`ErrorKind::Sampling`] if `epsilon` is not finite or not below 1.
     pub fn new(epsilon: f32, min_keep: usize) -> Result<Self> {
-        let epsilon = below_one("epsilon_cutoff", epsilon)?;
+        check("epsilon_cutoff", [epsilon.into()])?;
         Ok(EpsilonCutoff { epsilon, min_keep: min_keep.max(1) })
     }
 }
 
-/// `epsilon`, if it is finite and below 1.
-///
-/// # Errors
-/// [`ErrorKind::Sampling`], naming the sampler.
-pub(super) fn below_one(sampler: &str, epsilon: f32) -> Result<f32> {
-    if finite(sampler, "epsilon", epsilon)? < 1.0 {
-        return Ok(epsilon);
-    }
-    Err(Error::new(ErrorKind::Sampling, format!("epsilon of {sampler} is {epsilon}"))
-        .help("epsilon is a probability below 1; 0 keeps all"))
-}
-
-impl FromArguments for EpsilonCutoff {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        EpsilonCutoff::new(a.float(0), a.count(1))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.epsilon.into(), self.min_keep.into()].into()
-    }
-}
+arguments!(EpsilonCutoff, s => s.epsilon, s.min_keep);
 
 impl Sampler for EpsilonCutoff {
     fn name(&self) -> &'static str {

@@ -4,10 +4,9 @@
 //! `eta = min(epsilon, sqrt(epsilon) * exp(-H(p)))`. The same candidates as `EtaLogitsWarper` of transformers keeps,
 //! ties with the last of `min_keep` included.
 
-use super::epsilon_cutoff::below_one;
 use crate::distribution::{keep_from, kth, Weight};
 use crate::Result;
-use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::{arguments, check, Candidates, OnRejected, Sampler};
 
 /// Keeps what has a probability of eta or more, in its order, and the `min_keep` best.
 #[derive(Debug, Clone, Copy)]
@@ -22,20 +21,12 @@ impl EtaCutoff {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `epsilon` is not finite or not below 1.
     pub fn new(epsilon: f32, min_keep: usize) -> Result<Self> {
-        let epsilon = below_one("eta_cutoff", epsilon)?;
+        check("eta_cutoff", [epsilon.into()])?;
         Ok(EtaCutoff { epsilon, min_keep: min_keep.max(1) })
     }
 }
 
-impl FromArguments for EtaCutoff {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        EtaCutoff::new(a.float(0), a.count(1))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.epsilon.into(), self.min_keep.into()].into()
-    }
-}
+arguments!(EtaCutoff, s => s.epsilon, s.min_keep);
 
 impl Sampler for EtaCutoff {
     fn name(&self) -> &'static str {

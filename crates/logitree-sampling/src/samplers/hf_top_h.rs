@@ -3,10 +3,9 @@
 //!
 //! Source: `TopHLogitsWarper` of transformers 5.23. The paper's own bound is in `top_h.rs`.
 
-use super::hf_top_k::fraction;
 use crate::distribution::as_written;
 use crate::Result;
-use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::{arguments, check, Candidates, OnRejected, Sampler};
 
 /// How many candidates are looked at.
 const LOOKED_AT: usize = 100;
@@ -27,19 +26,12 @@ impl HfTopH {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `h` is NaN or above 1.
     pub fn new(h: f32) -> Result<Self> {
-        Ok(HfTopH { h: fraction("hf_top_h", "h", h)?, share: as_written(h) })
+        check("hf_top_h", [h.into()])?;
+        Ok(HfTopH { h, share: as_written(h) })
     }
 }
 
-impl FromArguments for HfTopH {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        HfTopH::new(a.float(0))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.h.into()].into()
-    }
-}
+arguments!(HfTopH, s => s.h);
 
 impl Sampler for HfTopH {
     fn name(&self) -> &'static str {

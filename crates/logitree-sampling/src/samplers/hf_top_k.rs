@@ -3,8 +3,7 @@
 //! Source: `TopKLogitsWarper` of transformers 5.23. llama.cpp's `top_k` keeps exactly k.
 
 use crate::distribution::kth;
-use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler, MANY};
-use crate::{Error, ErrorKind, Result};
+use crate::{arguments, Candidates, OnRejected, Sampler, MANY};
 
 /// Keeps what reaches the k-th highest logit, in its order.
 #[derive(Debug, Clone, Copy)]
@@ -20,27 +19,7 @@ impl HfTopK {
     }
 }
 
-/// `value`, if it is finite and at most 1.
-///
-/// # Errors
-/// [`ErrorKind::Sampling`], naming the parameter.
-pub(super) fn fraction(sampler: &str, parameter: &str, value: f32) -> Result<f32> {
-    if finite(sampler, parameter, value)? <= 1.0 {
-        return Ok(value);
-    }
-    Err(Error::new(ErrorKind::Sampling, format!("{parameter} of {sampler} is {value}"))
-        .help(format!("{parameter} is at most 1")))
-}
-
-impl FromArguments for HfTopK {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        Ok(HfTopK::new(a.int(0), a.count(1)))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.k.into(), self.min_keep.into()].into()
-    }
-}
+arguments!(HfTopK, s => s.k, s.min_keep);
 
 impl Sampler for HfTopK {
     fn name(&self) -> &'static str {

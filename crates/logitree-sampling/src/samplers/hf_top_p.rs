@@ -3,19 +3,17 @@
 //! Source: `TopPLogitsWarper` of transformers 5.23. That is what llama.cpp's `top_p` keeps, whose sums in f32 from the
 //! best one on round otherwise. Which of equal candidates goes first is left open there; here it is the later one.
 
-use super::hf_top_k::fraction;
-use crate::distribution::{as_written, decide, keep_best, Weight};
+use crate::distribution::{as_written, keep_best, Weight};
 use crate::Result;
-use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::{arguments, check, Candidates, OnRejected, Sampler};
 
 /// Removes a tail of at most `1 - p`, but leaves `min_keep`, in their order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct HfTopP {
     p: f32,
     /// p as it is written, for transformers computes with doubles.
     share: f64,
     min_keep: usize,
-    seen: Vec<f32>,
 }
 
 impl HfTopP {
@@ -24,25 +22,12 @@ impl HfTopP {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `p` is NaN or above 1.
     pub fn new(p: f32, min_keep: usize) -> Result<Self> {
-        Ok(HfTopP { p: fraction("hf_top_p", "p", p)?, share: as_written(p), min_keep, seen: Vec::new() })
+        check("hf_top_p", [p.into()])?;
+        Ok(HfTopP { p, share: as_written(p), min_keep })
     }
 }
 
-impl FromArguments for HfTopP {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        HfTopP::new(a.float(0), a.count(1))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.p.into(), self.min_keep.into()].into()
-    }
-
-    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
-        let new = HfTopP::from_arguments(a)?;
-        (self.p, self.share, self.min_keep) = (new.p, new.share, new.min_keep);
-        Ok(())
-    }
-}
+arguments!(HfTopP, s => s.p, s.min_keep);
 
 impl Sampler for HfTopP {
     fn name(&self) -> &'static str {
@@ -56,7 +41,7 @@ impl Sampler for HfTopP {
         let weight = Weight::of(candidates);
         let target = self.share * weight.sum;
         let least = self.min_keep.max(1);
-        let kept = decide(candidates, &mut self.seen, |xs, _| {
+        keep_best(candidates, |xs| {
             let mut running = 0.0;
             let last = xs.iter().zip(1..).position(|(&x, kept): (_, usize)| {
                 running += f64::from(x - weight.max).exp();
@@ -64,7 +49,6 @@ impl Sampler for HfTopP {
             });
             last.map(|at| at + 1)
         });
-        keep_best(candidates, kept, self.seen[kept - 1]);
     }
 
     fn on_rejected(&self) -> OnRejected {

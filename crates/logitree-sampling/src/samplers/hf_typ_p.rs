@@ -5,10 +5,9 @@
 //! `TypicalLogitsWarper` of transformers 5.23. llama.cpp's `typ_p` stops at a sum above p, not at p, and cuts between
 //! candidates that are equally near.
 
-use super::hf_top_k::fraction;
 use crate::distribution::{as_written, Weight};
 use crate::Result;
-use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::{arguments, check, Arguments, Candidates, OnRejected, Sampler};
 
 /// How many candidates are sorted at first; 8 times as many at each further try.
 const FIRST: usize = 1024;
@@ -31,7 +30,8 @@ impl HfTypP {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `p` is NaN or above 1.
     pub fn new(p: f32, min_keep: usize) -> Result<Self> {
-        Ok(HfTypP { p: fraction("hf_typ_p", "p", p)?, share: as_written(p), min_keep, nearest: Vec::new() })
+        check("hf_typ_p", [p.into()])?;
+        Ok(HfTypP { p, share: as_written(p), min_keep, nearest: Vec::new() })
     }
 
     /// The distance at which the nearest ones reach the target, their first `min_keep` in order before all others.
@@ -56,18 +56,12 @@ impl HfTypP {
     }
 }
 
-impl FromArguments for HfTypP {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        HfTypP::new(a.float(0), a.count(1))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.p.into(), self.min_keep.into()].into()
-    }
+arguments! {
+    HfTypP, s => s.p, s.min_keep;
 
     fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
-        let new = HfTypP::from_arguments(a)?;
-        (self.p, self.share, self.min_keep) = (new.p, new.share, new.min_keep);
+        (self.p, self.min_keep) = (a.read(0)?, a.read(1)?);
+        self.share = as_written(self.p);
         Ok(())
     }
 }

@@ -6,8 +6,8 @@
 //! not. The tokens' texts come through [`Pieces`].
 
 use crate::reference::{Reference, TokenArray, TokenData};
-use crate::{Arguments, Candidates, FromArguments, Sampler, Value};
-use crate::{Error, ErrorKind, Result, TokenId};
+use crate::TokenId;
+use crate::{arguments, Candidates, Sampler};
 use std::fmt;
 use std::sync::Arc;
 
@@ -153,19 +153,7 @@ impl Infill {
     }
 }
 
-impl FromArguments for Infill {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        match a.get(0) {
-            Value::Pieces(pieces) => Ok(Infill::new(pieces.clone())),
-            _ => Err(Error::new(ErrorKind::Sampling, "infill needs to know the tokens")
-                .help("pass vocabulary=...")),
-        }
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.pieces.clone().into()].into()
-    }
-}
+arguments!(Infill, s => s.pieces.clone());
 
 impl Sampler for Infill {
     fn name(&self) -> &'static str {

@@ -37,10 +37,7 @@ impl LogitBias {
 
 impl FromArguments for LogitBias {
     fn from_arguments(a: &Arguments) -> Result<Self> {
-        LogitBias::new(match a.get(0) {
-            Value::Biases(biases) => biases,
-            _ => &[],
-        })
+        LogitBias::new(&a.read::<Arc<_>>(0)?)
     }
 
     fn arguments(&self) -> Arguments {

@@ -7,17 +7,16 @@
 //! `floor(tau / R)`, whichever is later.
 
 use crate::distribution::decide;
-use crate::{finite, Arguments, Candidates, FromArguments, Sampler};
-use crate::{Error, ErrorKind, Result};
+use crate::Result;
+use crate::{arguments, check, Candidates, Sampler};
 
 /// Keeps the range of equal logits above 0, as the paper's algorithm does.
 const EPSILON: f64 = 1e-8;
 
 /// Keeps the candidates above the steepest step, sorted.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct MinK {
     tau: f32,
-    seen: Vec<f32>,
 }
 
 impl MinK {
@@ -27,28 +26,12 @@ impl MinK {
     /// # Errors
     /// [`ErrorKind::Sampling`] if `tau` is not finite or below 0.
     pub fn new(tau: f32) -> Result<Self> {
-        if finite("min_k", "tau", tau)? < 0.0 {
-            return Err(Error::new(ErrorKind::Sampling, format!("tau of min_k is {tau}"))
-                .help("tau must be 0 or above; the paper uses 3"));
-        }
-        Ok(MinK { tau, seen: Vec::new() })
+        check("min_k", [tau.into()])?;
+        Ok(MinK { tau })
     }
 }
 
-impl FromArguments for MinK {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        MinK::new(a.float(0))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.tau.into()].into()
-    }
-
-    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
-        self.tau = MinK::from_arguments(a)?.tau;
-        Ok(())
-    }
-}
+arguments!(MinK, s => s.tau);
 
 impl Sampler for MinK {
     fn name(&self) -> &'static str {
@@ -59,7 +42,7 @@ impl Sampler for MinK {
         let mut min = f32::INFINITY;
         candidates.for_each_logit(|x| min = if x > f32::NEG_INFINITY && x < min { x } else { min });
         let least = f64::from(min);
-        let step = decide(candidates, &mut self.seen, |xs, all| {
+        let (step, _) = decide(candidates, |xs, all| {
             let (mut steepest, mut cut) = (f64::NEG_INFINITY, 1);
             for (pair, k) in xs.windows(2).zip(1..) {
                 let step = (f64::from(pair[0]) - f64::from(pair[1])) / k as f64;

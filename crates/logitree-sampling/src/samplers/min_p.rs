@@ -2,7 +2,7 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::Result;
-use crate::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
+use crate::{arguments, check, Candidates, OnGreatest, OnRejected, Sampler, MANY};
 
 /// Keeps what reaches `p` times the highest probability, and at least `min_keep`.
 #[derive(Debug, Clone, Copy)]
@@ -17,19 +17,12 @@ impl MinP {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `p` is not finite.
     pub fn new(p: f32, min_keep: usize) -> Result<Self> {
-        Ok(MinP { p: finite("min_p", "p", p)?, min_keep })
+        check("min_p", [p.into()])?;
+        Ok(MinP { p, min_keep })
     }
 }
 
-impl FromArguments for MinP {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        MinP::new(a.float(0), a.count(1))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.p.into(), self.min_keep.into()].into()
-    }
-}
+arguments!(MinP, s => s.p, s.min_keep);
 
 impl Sampler for MinP {
     fn name(&self) -> &'static str {

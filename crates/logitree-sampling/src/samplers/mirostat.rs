@@ -8,8 +8,8 @@
 use crate::reference::{libstdcxx, Reference, TokenArray};
 use crate::rng::{Draws, Seed};
 use crate::undo::Undo;
-use crate::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter, Value};
-use crate::{Error, ErrorKind, Result, TokenId};
+use crate::{arguments, check, finite, Arguments, Candidates, Sampler, StateReader, StateWriter};
+use crate::{Result, TokenId};
 
 /// The loop of both mirostats: draws among what is left, and moves mu by how far the surprisal is from tau.
 #[derive(Debug, Clone)]
@@ -23,9 +23,7 @@ pub(super) struct Control {
 
 impl Control {
     pub(super) fn new(name: &str, tau: f32, eta: f32, seed: Seed, stream: u32) -> Result<Self> {
-        finite(name, "tau", tau)?;
         let initial = finite(name, "2 * tau", 2.0 * tau)?;
-        finite(name, "eta", eta)?;
         let draws = Draws::new(seed.checked()?, stream);
         Ok(Control { tau, eta, mu: Undo::new(initial), draws, cumulative: Vec::new() })
     }
@@ -140,12 +138,7 @@ impl Mirostat {
     /// [`ErrorKind::Sampling`] if tau, twice tau or eta is not finite, if m or n_vocab is below 1, or for a seed
     /// that the generator does not take.
     pub fn new(n_vocab: Option<i32>, tau: f32, eta: f32, m: i32, seed: Seed) -> Result<Self> {
-        for (name, value) in [("m", m), ("n_vocab", n_vocab.unwrap_or(1))] {
-            if value < 1 {
-                return Err(Error::new(ErrorKind::Sampling, format!("{name} of mirostat is {value}"))
-                    .help(format!("{name} must be at least 1")));
-            }
-        }
+        check("mirostat", [n_vocab.into(), tau.into(), eta.into(), m.into()])?;
         Ok(Mirostat { n_vocab, m, control: Control::new("mirostat", tau, eta, seed, Self::STREAM)? })
     }
 
@@ -171,19 +164,8 @@ impl Mirostat {
     }
 }
 
-impl FromArguments for Mirostat {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        let n_vocab = match *a.get(0) {
-            Value::Int(n) => Some(n),
-            _ => None,
-        };
-        Mirostat::new(n_vocab, a.float(1), a.float(2), a.int(3), a.seed(4)?)
-    }
-
-    fn arguments(&self) -> Arguments {
-        let Control { tau, eta, draws, .. } = &self.control;
-        [self.n_vocab.into(), (*tau).into(), (*eta).into(), self.m.into(), draws.seed().into()].into()
-    }
+arguments! {
+    Mirostat, s => s.n_vocab, s.control.tau, s.control.eta, s.m, s.control.draws.seed();
 
     fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
         let new = Mirostat::from_arguments(a)?;

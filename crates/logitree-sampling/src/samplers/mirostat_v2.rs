@@ -7,7 +7,7 @@
 use super::mirostat::{mass, Control};
 use crate::reference::{Reference, TokenArray};
 use crate::rng::Seed;
-use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter};
+use crate::{arguments, check, Arguments, Candidates, OnRejected, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 use std::f64::consts::LN_2;
 
@@ -30,6 +30,7 @@ impl MirostatV2 {
     /// [`crate::ErrorKind::Sampling`] if tau, twice tau or eta is not finite, or for a seed that the generator does
     /// not take.
     pub fn new(tau: f32, eta: f32, seed: Seed) -> Result<Self> {
+        check("mirostat_v2", [tau.into(), eta.into()])?;
         Ok(MirostatV2 { control: Control::new("mirostat_v2", tau, eta, seed, Self::STREAM)? })
     }
 
@@ -40,14 +41,8 @@ impl MirostatV2 {
     }
 }
 
-impl FromArguments for MirostatV2 {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        MirostatV2::new(a.float(0), a.float(1), a.seed(2)?)
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.control.tau.into(), self.control.eta.into(), self.control.draws.seed().into()].into()
-    }
+arguments! {
+    MirostatV2, s => s.control.tau, s.control.eta, s.control.draws.seed();
 
     fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
         self.control.reconfigure(MirostatV2::from_arguments(a)?.control);

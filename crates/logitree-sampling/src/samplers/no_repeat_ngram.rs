@@ -7,13 +7,11 @@
 //! The naive version looks for the last n - 1 tokens in the whole history at each step. Here each place in the history
 //! points to the one before it that continues the same n - 1 tokens in another way; a table holds the last such place.
 
-use crate::{Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
-use crate::{Error, ErrorKind, Result, TokenId};
+use crate::{arguments, check, Arguments, Candidates, Sampler, StateReader, StateWriter};
+use crate::{Result, TokenId};
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::Hasher;
 
-/// The longest n-gram: comparing longer ones at each step would cost more than it could be worth.
-const LONGEST: usize = 1024;
 /// No place.
 const NONE: u32 = u32::MAX;
 /// The mark of a place that nothing points to, because its n-gram occurred before.
@@ -39,12 +37,8 @@ impl NoRepeatNgram {
     /// # Errors
     /// [`ErrorKind::Sampling`] if `n` is above 1024.
     pub fn new(n: i32) -> Result<Self> {
-        let n = usize::try_from(n).unwrap_or(0);
-        if n > LONGEST {
-            return Err(Error::new(ErrorKind::Sampling, format!("n of no_repeat_ngram is {n}"))
-                .help(format!("n must be at most {LONGEST}; 0 bans nothing")));
-        }
-        Ok(NoRepeatNgram { n, ..NoRepeatNgram::default() })
+        check("no_repeat_ngram", [n.into()])?;
+        Ok(NoRepeatNgram { n: usize::try_from(n).unwrap_or(0), ..NoRepeatNgram::default() })
     }
 
     /// The n tokens that end at `place`, if there are so many.
@@ -137,17 +131,11 @@ fn hash(tokens: &[TokenId]) -> u64 {
     hasher.finish()
 }
 
-impl FromArguments for NoRepeatNgram {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        NoRepeatNgram::new(a.int(0))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.n.into()].into()
-    }
+arguments! {
+    NoRepeatNgram, s => s.n;
 
     fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
-        self.n = NoRepeatNgram::from_arguments(a)?.n;
+        self.n = a.read(0)?;
         self.index();
         Ok(())
     }

@@ -5,8 +5,7 @@
 //! the paper's vocabulary, is the number of candidates above -inf, so that what a mask hides does not count.
 
 use crate::distribution::{collision, keep_from};
-use crate::Result;
-use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::{arguments, Candidates, OnRejected, Sampler};
 
 /// Keeps what is at least as probable as the threshold, in its order. The best candidate always is.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,15 +20,7 @@ impl PLess {
     }
 }
 
-impl FromArguments for PLess {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        Ok(PLess::new(a.truth(0)))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.norm.into()].into()
-    }
-}
+arguments!(PLess, s => s.norm);
 
 impl Sampler for PLess {
     fn name(&self) -> &'static str {

@@ -2,10 +2,10 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::{
-    finite, within, Arguments, Candidates, FromArguments, OnRejected, Sampler, StateReader, StateWriter,
+    arguments, check, within, Arguments, Candidates, OnRejected, Sampler, StateReader, StateWriter,
     TokenHistory,
 };
-use crate::{Error, ErrorKind, Result, TokenId};
+use crate::{Result, TokenId};
 
 /// The three penalties over a window of accepted tokens.
 #[derive(Debug, Clone)]
@@ -23,16 +23,9 @@ impl Penalties {
     /// # Errors
     /// [`ErrorKind::Sampling`] if a number is not finite or `repeat` is not above 0.
     pub fn new(last_n: i32, repeat: f32, frequency: f32, presence: f32) -> Result<Self> {
-        if finite("penalties", "repeat", repeat)? <= 0.0 {
-            return Err(Error::new(ErrorKind::Sampling, format!("repeat of penalties is {repeat}"))
-                .help("repeat must be above 0; 1 changes nothing"));
-        }
-        Ok(Penalties {
-            repeat,
-            frequency: finite("penalties", "freq", frequency)?,
-            presence: finite("penalties", "present", presence)?,
-            history: TokenHistory::new(usize::try_from(last_n).unwrap_or(0)),
-        })
+        check("penalties", [last_n.into(), repeat.into(), frequency.into(), presence.into()])?;
+        let history = TokenHistory::new(usize::try_from(last_n).unwrap_or(0));
+        Ok(Penalties { repeat, frequency, presence, history })
     }
 
     /// Whether penalties of these numbers change any logit of the window.
@@ -53,20 +46,12 @@ impl Penalties {
     }
 }
 
-impl FromArguments for Penalties {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        Penalties::new(a.int(0), a.float(1), a.float(2), a.float(3))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.history.last_n().into(), self.repeat.into(), self.frequency.into(), self.presence.into()].into()
-    }
+arguments! {
+    Penalties, s => s.history.last_n(), s.repeat, s.frequency, s.presence;
 
     fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
-        let mut new = Penalties::from_arguments(a)?;
-        self.history.set_last_n(new.history.last_n());
-        std::mem::swap(&mut new.history, &mut self.history);
-        *self = new;
+        self.history.set_last_n(a.read(0)?);
+        (self.repeat, self.frequency, self.presence) = (a.read(1)?, a.read(2)?, a.read(3)?);
         Ok(())
     }
 }

@@ -3,12 +3,12 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::Result;
-use crate::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
+use crate::{arguments, check, Candidates, OnGreatest, OnRejected, Sampler};
 
 /// The temperature.
 #[derive(Debug, Clone, Copy)]
 pub struct Temp {
-    t: f32,
+    pub(super) t: f32,
 }
 
 impl Temp {
@@ -17,19 +17,12 @@ impl Temp {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `t` is not finite.
     pub fn new(t: f32) -> Result<Self> {
-        Ok(Temp { t: finite("temp", "t", t)? })
+        check("temp", [t.into()])?;
+        Ok(Temp { t })
     }
 }
 
-impl FromArguments for Temp {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        Temp::new(a.float(0))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.t.into()].into()
-    }
-}
+arguments!(Temp, s => s.t);
 
 impl Sampler for Temp {
     fn name(&self) -> &'static str {

@@ -6,8 +6,8 @@
 
 use crate::distribution::Weight;
 use crate::reference::{Reference, TokenArray};
-use crate::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, Temp};
-use crate::{Error, ErrorKind, Result};
+use crate::Result;
+use crate::{arguments, check, finite, Candidates, OnGreatest, OnRejected, Sampler, Temp};
 
 /// The temperature, how far it may go from there, and how the entropy is bent.
 #[derive(Debug, Clone, Copy)]
@@ -24,13 +24,8 @@ impl TempExt {
     /// [`ErrorKind::Sampling`] if a number, or their sum, is not finite, or for an exponent below 0, which would
     /// ask for infinite temperatures.
     pub fn new(t: f32, delta: f32, exponent: f32) -> Result<Self> {
-        finite("temp", "t", t)?;
-        finite("temp_ext", "delta", delta)?;
+        check("temp_ext", [t.into(), delta.into(), exponent.into()])?;
         finite("temp_ext", "t + delta", t + delta.max(0.0))?;
-        if finite("temp_ext", "exponent", exponent)? < 0.0 {
-            return Err(Error::new(ErrorKind::Sampling, format!("exponent of temp_ext is {exponent}"))
-                .help("exponent must be 0 or more; 1 is llama.cpp's default"));
-        }
         Ok(TempExt { t, delta, exponent })
     }
 
@@ -53,15 +48,7 @@ impl TempExt {
     }
 }
 
-impl FromArguments for TempExt {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        TempExt::new(a.float(0), a.float(1), a.float(2))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.t.into(), self.delta.into(), self.exponent.into()].into()
-    }
-}
+arguments!(TempExt, s => s.t, s.delta, s.exponent);
 
 impl Sampler for TempExt {
     fn name(&self) -> &'static str {
@@ -84,8 +71,8 @@ impl Sampler for TempExt {
                 self.exact_temperature(n, Weight::of(candidates).entropy())
             };
         }
-        if let Ok(mut temp) = Temp::new(t) {
-            temp.apply(candidates);
+        if t.is_finite() {
+            Temp { t }.apply(candidates);
         }
     }
 

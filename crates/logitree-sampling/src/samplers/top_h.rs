@@ -5,19 +5,18 @@
 //! kept ones renormalised; transformers' class of that name, and its authors' code, bound a running sum over p
 //! instead (`hf_top_h.rs`).
 
-use crate::distribution::{decide, keep_best, Weight};
+use crate::distribution::{keep_best, Weight};
 use crate::Result;
-use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::{arguments, check, Candidates, OnRejected, Sampler};
 
 /// Sums of exponentials are good to 2e-7: an entropy this little above the bound, relative to it, is at the bound.
 const SLACK: f64 = 1e-6;
 
 /// Keeps the most best candidates whose entropy is at most `h` times that of all, and the best one in any case, in
 /// their order.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct TopH {
     h: f32,
-    seen: Vec<f32>,
 }
 
 impl TopH {
@@ -26,24 +25,12 @@ impl TopH {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `h` is not finite.
     pub fn new(h: f32) -> Result<Self> {
-        Ok(TopH { h: finite("top_h", "h", h)?, seen: Vec::new() })
+        check("top_h", [h.into()])?;
+        Ok(TopH { h })
     }
 }
 
-impl FromArguments for TopH {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        TopH::new(a.float(0))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.h.into()].into()
-    }
-
-    fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
-        self.h = TopH::from_arguments(a)?.h;
-        Ok(())
-    }
-}
+arguments!(TopH, s => s.h);
 
 impl Sampler for TopH {
     fn name(&self) -> &'static str {
@@ -56,7 +43,7 @@ impl Sampler for TopH {
         }
         let weight = Weight::of(candidates);
         let bound = f64::from(self.h) * weight.entropy() * (1.0 + SLACK);
-        let kept = decide(candidates, &mut self.seen, |xs, _| {
+        keep_best(candidates, |xs| {
             // The entropy only rises with each candidate added (the paper's theorem 3).
             let (mut sum, mut dot) = (0.0f64, 0.0);
             xs.iter().position(|&x| {
@@ -67,7 +54,6 @@ impl Sampler for TopH {
                 sum > e && sum.ln() - dot / sum > bound
             })
         });
-        keep_best(candidates, kept, self.seen[kept - 1]);
     }
 
     fn on_rejected(&self) -> OnRejected {

@@ -1,8 +1,7 @@
 //! top_k: keeps the k candidates with the highest logits, sorted.
 
 use crate::reference::{Reference, TokenArray};
-use crate::Result;
-use crate::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
+use crate::{arguments, Candidates, OnGreatest, OnRejected, Sampler, MANY};
 
 /// Keeps the `k` best; `k <= 0` keeps all, as they are.
 #[derive(Debug, Clone, Copy)]
@@ -17,15 +16,7 @@ impl TopK {
     }
 }
 
-impl FromArguments for TopK {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        Ok(TopK::new(a.int(0)))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.k.into()].into()
-    }
-}
+arguments!(TopK, s => s.k);
 
 impl Sampler for TopK {
     fn name(&self) -> &'static str {

@@ -4,12 +4,12 @@
 
 use crate::reference::{Reference, TokenArray, TokenData};
 use crate::Result;
-use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::{arguments, check, Candidates, OnRejected, Sampler};
 
 /// Rejects below `max - n * standard deviation`, over the candidates above -inf.
 #[derive(Debug, Clone, Copy)]
 pub struct TopNSigma {
-    n: f32,
+    pub(super) n: f32,
 }
 
 impl TopNSigma {
@@ -18,19 +18,12 @@ impl TopNSigma {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `n` is not finite.
     pub fn new(n: f32) -> Result<Self> {
-        Ok(TopNSigma { n: finite("top_n_sigma", "n", n)? })
+        check("top_n_sigma", [n.into()])?;
+        Ok(TopNSigma { n })
     }
 }
 
-impl FromArguments for TopNSigma {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        TopNSigma::new(a.float(0))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.n.into()].into()
-    }
-}
+arguments!(TopNSigma, s => s.n);
 
 impl Sampler for TopNSigma {
     fn name(&self) -> &'static str {

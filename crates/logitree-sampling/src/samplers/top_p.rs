@@ -2,7 +2,7 @@
 
 use crate::reference::{Reference, TokenArray, TokenData};
 use crate::Result;
-use crate::{finite, Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
+use crate::{arguments, check, Candidates, OnGreatest, OnRejected, Sampler};
 
 /// How many candidates are sorted at first; more only if they do not reach p.
 const FIRST: usize = 256;
@@ -20,7 +20,8 @@ impl TopP {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `p` is not finite.
     pub fn new(p: f32, min_keep: usize) -> Result<Self> {
-        Ok(TopP { p: finite("top_p", "p", p)?, min_keep })
+        check("top_p", [p.into()])?;
+        Ok(TopP { p, min_keep })
     }
 
     /// How many of the descending `logits` to keep; `None` if all of them do not reach p.
@@ -36,15 +37,7 @@ impl TopP {
     }
 }
 
-impl FromArguments for TopP {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        TopP::new(a.float(0), a.count(1))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.p.into(), self.min_keep.into()].into()
-    }
-}
+arguments!(TopP, s => s.p, s.min_keep);
 
 impl Sampler for TopP {
     fn name(&self) -> &'static str {

@@ -3,8 +3,7 @@
 //! Source: "topK >= vocab_size means NO truncation (preserves token ID order)" of tsampler 0.2. llama.cpp's `top_k` sorts.
 
 use crate::reference::{Reference, TokenArray};
-use crate::Result;
-use crate::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, MANY};
+use crate::{arguments, Candidates, OnGreatest, OnRejected, Sampler, MANY};
 
 /// Keeps the `k` best, sorted; all in their order where there are no more than `k`, and for `k <= 0`.
 #[derive(Debug, Clone, Copy)]
@@ -19,15 +18,7 @@ impl TsTopK {
     }
 }
 
-impl FromArguments for TsTopK {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        Ok(TsTopK::new(a.int(0)))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.k.into()].into()
-    }
-}
+arguments!(TsTopK, s => s.k);
 
 impl Sampler for TsTopK {
     fn name(&self) -> &'static str {

@@ -4,7 +4,7 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::Result;
-use crate::{Arguments, Candidates, FromArguments, OnRejected, Sampler, TopNSigma};
+use crate::{arguments, Candidates, OnRejected, Sampler, TopNSigma};
 
 /// Rejects below `max - n * standard deviation`; all but the first where all logits above -inf are equal.
 #[derive(Debug, Clone, Copy)]
@@ -26,15 +26,7 @@ fn are_equal(mut logits: impl Iterator<Item = f32>) -> bool {
     first.is_some_and(|first| logits.all(|logit| logit == first || logit == f32::NEG_INFINITY))
 }
 
-impl FromArguments for TsTopNSigma {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        TsTopNSigma::new(a.float(0))
-    }
-
-    fn arguments(&self) -> Arguments {
-        self.0.arguments()
-    }
-}
+arguments!(TsTopNSigma, s => s.0.n);
 
 impl Sampler for TsTopNSigma {
     fn name(&self) -> &'static str {

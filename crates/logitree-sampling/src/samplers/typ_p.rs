@@ -5,7 +5,7 @@
 
 use crate::reference::{libstdcxx, Reference, TokenArray, TokenData};
 use crate::Result;
-use crate::{finite, Arguments, Candidates, FromArguments, OnRejected, Sampler};
+use crate::{arguments, check, Candidates, OnRejected, Sampler};
 
 /// Keeps the most typical candidates until their probabilities exceed `p`, and at least `min_keep`.
 #[derive(Debug, Clone, Copy)]
@@ -20,19 +20,12 @@ impl TypP {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if `p` is not finite.
     pub fn new(p: f32, min_keep: usize) -> Result<Self> {
-        Ok(TypP { p: finite("typ_p", "p", p)?, min_keep })
+        check("typ_p", [p.into()])?;
+        Ok(TypP { p, min_keep })
     }
 }
 
-impl FromArguments for TypP {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        TypP::new(a.float(0), a.count(1))
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.p.into(), self.min_keep.into()].into()
-    }
-}
+arguments!(TypP, s => s.p, s.min_keep);
 
 impl Sampler for TypP {
     fn name(&self) -> &'static str {

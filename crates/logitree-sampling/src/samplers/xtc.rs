@@ -5,7 +5,7 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::rng::{Draws, Seed};
-use crate::{finite, Arguments, Candidates, FromArguments, Sampler, StateReader, StateWriter};
+use crate::{arguments, check, Arguments, Candidates, Sampler, StateReader, StateWriter};
 use crate::{Result, TokenId};
 
 /// With probability `p`, removes what is at least `threshold` probable, but the least probable of them.
@@ -27,12 +27,8 @@ impl Xtc {
     /// # Errors
     /// [`crate::ErrorKind::Sampling`] if a number is not finite, or for a seed that the generator does not take.
     pub fn new(p: f32, threshold: f32, min_keep: usize, seed: Seed) -> Result<Self> {
-        Ok(Xtc {
-            p: finite("xtc", "p", p)?,
-            threshold: finite("xtc", "t", threshold)?,
-            min_keep,
-            draws: Draws::new(seed.checked()?, Self::STREAM),
-        })
+        check("xtc", [p.into(), threshold.into()])?;
+        Ok(Xtc { p, threshold, min_keep, draws: Draws::new(seed.checked()?, Self::STREAM) })
     }
 
     /// Whether this step may remove candidates. Draws.
@@ -53,18 +49,11 @@ impl Xtc {
     }
 }
 
-impl FromArguments for Xtc {
-    fn from_arguments(a: &Arguments) -> Result<Self> {
-        Xtc::new(a.float(0), a.float(1), a.count(2), a.seed(3)?)
-    }
-
-    fn arguments(&self) -> Arguments {
-        [self.p.into(), self.threshold.into(), self.min_keep.into(), self.draws.seed().into()].into()
-    }
+arguments! {
+    Xtc, s => s.p, s.threshold, s.min_keep, s.draws.seed();
 
     fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
-        (self.p, self.threshold) = (finite("xtc", "p", a.float(0))?, finite("xtc", "t", a.float(1))?);
-        self.min_keep = a.count(2);
+        (self.p, self.threshold, self.min_keep) = (a.read(0)?, a.read(1)?, a.read(2)?);
         Ok(())
     }
 }
