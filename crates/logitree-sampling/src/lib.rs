@@ -62,6 +62,7 @@ pub use vocabulary::{dry_breakers, VocabularyPieces, DRY_BREAKERS};
 
 use parameter::arguments;
 use registry::{check, FromArguments};
+use state::state;
 
 pub use logitree_tokens::error::{Error, ErrorKind, Result};
 pub use logitree_tokens::TokenId;

@@ -112,6 +112,40 @@ impl<'a> StateReader<'a> {
     }
 }
 
+/// The methods of [`Sampler`](crate::Sampler) about draws and state, by those of the field that has all of it.
+macro_rules! state {
+    ($field:ident) => {
+        fn accept(&mut self, _token: $crate::TokenId) {
+            self.$field.accept();
+        }
+
+        fn rollback(&mut self, n: usize) {
+            self.$field.rollback(n);
+        }
+
+        fn reset(&mut self) {
+            self.$field.reset();
+        }
+
+        fn seed(&self) -> Option<$crate::Seed> {
+            Some(self.$field.seed())
+        }
+
+        fn resequence(&mut self, sequence: u32) {
+            self.$field.resequence(sequence);
+        }
+
+        fn save(&self, state: &mut $crate::StateWriter) {
+            self.$field.save(state);
+        }
+
+        fn load(&mut self, state: &mut $crate::StateReader<'_>) -> $crate::Result<()> {
+            self.$field.load(state)
+        }
+    };
+}
+pub(crate) use state;
+
 fn truncated() -> Error {
     Error::new(ErrorKind::State, "the snapshot is damaged or of another chain")
         .help("restore what Chain.snapshot gave, unchanged, into a chain of the same samplers")

@@ -5,8 +5,8 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::rng::{Draws, Seed};
-use crate::{arguments, Candidates, OnRejected, Sampler, StateReader, StateWriter};
-use crate::{Result, TokenId};
+use crate::Result;
+use crate::{arguments, state, Candidates, OnRejected, Sampler};
 
 /// Draws from a generator, with rollback.
 #[derive(Debug, Clone)]
@@ -33,6 +33,8 @@ impl Sampler for Dist {
     fn name(&self) -> &'static str {
         "dist"
     }
+
+    state!(draws);
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
         let draw = self.draws.double();
@@ -67,40 +69,12 @@ impl Sampler for Dist {
         Some(self)
     }
 
-    fn accept(&mut self, _token: TokenId) {
-        self.draws.accept();
-    }
-
-    fn rollback(&mut self, n: usize) {
-        self.draws.rollback(n);
-    }
-
     fn forced(&mut self) {
         self.draws.double();
     }
 
-    fn reset(&mut self) {
-        self.draws.reset();
-    }
-
     fn selects(&self) -> bool {
         true
-    }
-
-    fn seed(&self) -> Option<Seed> {
-        Some(self.draws.seed())
-    }
-
-    fn resequence(&mut self, sequence: u32) {
-        self.draws.resequence(sequence);
-    }
-
-    fn save(&self, state: &mut StateWriter) {
-        self.draws.save(state);
-    }
-
-    fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
-        self.draws.load(state)
     }
 }
 

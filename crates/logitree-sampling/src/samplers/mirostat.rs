@@ -8,8 +8,8 @@
 use crate::reference::{libstdcxx, Reference, TokenArray};
 use crate::rng::{Draws, Seed};
 use crate::undo::Undo;
-use crate::{arguments, check, finite, Arguments, Candidates, Sampler, StateReader, StateWriter};
-use crate::{Result, TokenId};
+use crate::Result;
+use crate::{arguments, check, finite, state, Arguments, Candidates, Sampler, StateReader, StateWriter};
 
 /// The loop of both mirostats: draws among what is left, and moves mu by how far the surprisal is from tau.
 #[derive(Debug, Clone)]
@@ -17,7 +17,7 @@ pub(super) struct Control {
     pub(super) tau: f32,
     pub(super) eta: f32,
     pub(super) mu: Undo,
-    pub(super) draws: Draws,
+    draws: Draws,
     cumulative: Vec<f64>,
 }
 
@@ -94,6 +94,14 @@ impl Control {
         self.mu.reset();
     }
 
+    pub(super) fn seed(&self) -> Seed {
+        self.draws.seed()
+    }
+
+    pub(super) fn resequence(&mut self, sequence: u32) {
+        self.draws.resequence(sequence);
+    }
+
     pub(super) fn save(&self, state: &mut StateWriter) {
         self.draws.save(state);
         self.mu.save(state);
@@ -165,7 +173,7 @@ impl Mirostat {
 }
 
 arguments! {
-    Mirostat, s => s.n_vocab, s.control.tau, s.control.eta, s.m, s.control.draws.seed();
+    Mirostat, s => s.n_vocab, s.control.tau, s.control.eta, s.m, s.control.seed();
 
     fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
         let new = Mirostat::from_arguments(a)?;
@@ -179,6 +187,8 @@ impl Sampler for Mirostat {
     fn name(&self) -> &'static str {
         "mirostat"
     }
+
+    state!(control);
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
         let sum = mass(candidates);
@@ -197,40 +207,12 @@ impl Sampler for Mirostat {
         Some(self)
     }
 
-    fn accept(&mut self, _token: TokenId) {
-        self.control.accept();
-    }
-
-    fn rollback(&mut self, n: usize) {
-        self.control.rollback(n);
-    }
-
     fn forced(&mut self) {
         self.control.learn(1.0);
     }
 
-    fn reset(&mut self) {
-        self.control.reset();
-    }
-
     fn selects(&self) -> bool {
         true
-    }
-
-    fn seed(&self) -> Option<Seed> {
-        Some(self.control.draws.seed())
-    }
-
-    fn resequence(&mut self, sequence: u32) {
-        self.control.draws.resequence(sequence);
-    }
-
-    fn save(&self, state: &mut StateWriter) {
-        self.control.save(state);
-    }
-
-    fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
-        self.control.load(state)
     }
 }
 

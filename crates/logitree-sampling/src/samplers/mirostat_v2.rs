@@ -7,8 +7,8 @@
 use super::mirostat::{mass, Control};
 use crate::reference::{Reference, TokenArray};
 use crate::rng::Seed;
-use crate::{arguments, check, Arguments, Candidates, OnRejected, Sampler, StateReader, StateWriter};
-use crate::{Result, TokenId};
+use crate::Result;
+use crate::{arguments, check, state, Arguments, Candidates, OnRejected, Sampler};
 use std::f64::consts::LN_2;
 
 /// Logits this close below the bound are looked at, too: wider than the rounding of f32 exponentials.
@@ -42,7 +42,7 @@ impl MirostatV2 {
 }
 
 arguments! {
-    MirostatV2, s => s.control.tau, s.control.eta, s.control.draws.seed();
+    MirostatV2, s => s.control.tau, s.control.eta, s.control.seed();
 
     fn reconfigure(&mut self, a: &Arguments) -> Result<()> {
         self.control.reconfigure(MirostatV2::from_arguments(a)?.control);
@@ -54,6 +54,8 @@ impl Sampler for MirostatV2 {
     fn name(&self) -> &'static str {
         "mirostat_v2"
     }
+
+    state!(control);
 
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
         let sum = mass(candidates);
@@ -86,40 +88,12 @@ impl Sampler for MirostatV2 {
         Some(self)
     }
 
-    fn accept(&mut self, _token: TokenId) {
-        self.control.accept();
-    }
-
-    fn rollback(&mut self, n: usize) {
-        self.control.rollback(n);
-    }
-
     fn forced(&mut self) {
         self.control.learn(1.0);
     }
 
-    fn reset(&mut self) {
-        self.control.reset();
-    }
-
     fn selects(&self) -> bool {
         true
-    }
-
-    fn seed(&self) -> Option<Seed> {
-        Some(self.control.draws.seed())
-    }
-
-    fn resequence(&mut self, sequence: u32) {
-        self.control.draws.resequence(sequence);
-    }
-
-    fn save(&self, state: &mut StateWriter) {
-        self.control.save(state);
-    }
-
-    fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
-        self.control.load(state)
     }
 }
 

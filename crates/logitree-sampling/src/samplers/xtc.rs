@@ -5,8 +5,8 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::rng::{Draws, Seed};
-use crate::{arguments, check, Arguments, Candidates, Sampler, StateReader, StateWriter};
-use crate::{Result, TokenId};
+use crate::Result;
+use crate::{arguments, check, state, Arguments, Candidates, Sampler};
 
 /// With probability `p`, removes what is at least `threshold` probable, but the least probable of them.
 #[derive(Debug, Clone)]
@@ -63,6 +63,8 @@ impl Sampler for Xtc {
         "xtc"
     }
 
+    state!(draws);
+
     fn apply(&mut self, candidates: &mut Candidates<'_>) {
         let n = candidates.len();
         if !self.draws_removal(n) {
@@ -88,36 +90,8 @@ impl Sampler for Xtc {
         Some(self)
     }
 
-    fn accept(&mut self, _token: TokenId) {
-        self.draws.accept();
-    }
-
-    fn rollback(&mut self, n: usize) {
-        self.draws.rollback(n);
-    }
-
-    fn reset(&mut self) {
-        self.draws.reset();
-    }
-
     fn is_noop(&self) -> bool {
         self.p <= 0.0 || self.threshold > 0.5
-    }
-
-    fn seed(&self) -> Option<Seed> {
-        Some(self.draws.seed())
-    }
-
-    fn resequence(&mut self, sequence: u32) {
-        self.draws.resequence(sequence);
-    }
-
-    fn save(&self, state: &mut StateWriter) {
-        self.draws.save(state);
-    }
-
-    fn load(&mut self, state: &mut StateReader<'_>) -> Result<()> {
-        self.draws.load(state)
     }
 }
 
