@@ -62,13 +62,23 @@ pub struct Candidates<'l> {
     /// Whether the first candidate has the highest logit.
     best_first: bool,
     selected: Option<usize>,
-    /// Scratch: what is ranked, what the sort needs, logits of keys.
-    keys: Vec<u64>,
-    spare: Vec<u64>,
-    nearest: Vec<u64>,
-    values: Vec<f32>,
-    between: Between,
+    scratch: Scratch,
     fault: Option<Error>,
+}
+
+/// Buffers that hold nothing between two calls and stay from step to step.
+#[derive(Debug, Clone, Default)]
+struct Scratch {
+    /// What is ranked.
+    keys: Vec<u64>,
+    /// What the sort needs.
+    spare: Vec<u64>,
+    /// Keys by nearness, while `keys` has them by logit.
+    nearest: Vec<u64>,
+    /// Logits of keys.
+    values: Vec<f32>,
+    /// Candidates near a cut.
+    between: Between,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -115,11 +125,7 @@ impl Default for Candidates<'_> {
             floor: f32::NEG_INFINITY,
             best_first: false,
             selected: None,
-            keys: Vec::new(),
-            spare: Vec::new(),
-            nearest: Vec::new(),
-            values: Vec::new(),
-            between: Between::default(),
+            scratch: Scratch::default(),
             fault: None,
         }
     }
@@ -167,11 +173,7 @@ impl Candidates<'_> {
             floor: self.floor,
             best_first: self.best_first,
             selected: self.selected,
-            keys: self.keys,
-            spare: self.spare,
-            nearest: self.nearest,
-            values: self.values,
-            between: self.between,
+            scratch: self.scratch,
             fault: self.fault,
         }
     }
@@ -504,7 +506,7 @@ impl Candidates<'_> {
             self.logits.truncate(kept);
             return;
         }
-        let (mut ids, mut values) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.values));
+        let (mut ids, mut values) = (std::mem::take(&mut self.ids), std::mem::take(&mut self.scratch.values));
         ids.clear();
         values.clear();
         let mut collect = |start: usize, xs: &[f32]| {
@@ -532,7 +534,7 @@ impl Candidates<'_> {
     /// Makes the list from ids and logits.
     fn keep_listed(&mut self, ids: Vec<TokenId>, logits: Vec<f32>) {
         self.ids = ids;
-        self.values = std::mem::replace(&mut self.logits, logits);
+        self.scratch.values = std::mem::replace(&mut self.logits, logits);
         self.edits.clear();
         self.shapes.clear();
         self.form = Form::List;
@@ -544,7 +546,7 @@ impl Candidates<'_> {
         self.list();
         let mut keys = self.take_scratch();
         keys.extend(positions.map(|at| simd::descending_key(self.logits[at], self.ids[at])));
-        self.keys = keys;
+        self.scratch.keys = keys;
         self.take_keys();
         self.best_first = false;
         self.order = Order::None;

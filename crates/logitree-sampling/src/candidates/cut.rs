@@ -70,7 +70,7 @@ impl Candidates<'_> {
         if self.is_short() || weight < SPREAD || !(share > 0.0 && share < 1.0) {
             return None;
         }
-        let mut found = std::mem::take(&mut self.between);
+        let mut found = std::mem::take(&mut self.scratch.between);
         let between = self.bracket(rank, share);
         let above = self.look_between(rank, between, &mut found);
         let mut exponentials = std::mem::take(&mut self.probabilities);
@@ -79,7 +79,7 @@ impl Candidates<'_> {
         simd::exps(logits, self.max(), &mut exponentials);
         self.has_probabilities = false;
         let cut = (target > above).then(|| found.reach(&exponentials, target - above)).flatten();
-        (self.between, self.probabilities) = (found, exponentials);
+        (self.scratch.between, self.probabilities) = (found, exponentials);
         cut
     }
 
@@ -98,12 +98,12 @@ impl Candidates<'_> {
             let both = some[..each].iter().zip(rank.of(&some[..each], &mut ranks));
             sample.extend(both.map(|(x, &rank)| simd::descending_key(rank, x.to_bits())));
         }
-        simd::sort_keys(&mut sample, &mut self.spare);
-        self.values.clear();
-        self.values.extend(sample.iter().map(|&key| f32::from_bits(key as u32)));
+        simd::sort_keys(&mut sample, &mut self.scratch.spare);
+        self.scratch.values.clear();
+        self.scratch.values.extend(sample.iter().map(|&key| f32::from_bits(key as u32)));
         let mut exponentials = std::mem::take(&mut self.probabilities);
         exponentials.resize(sample.len(), 0.0);
-        simd::exps(&self.values, self.max(), &mut exponentials);
+        simd::exps(&self.scratch.values, self.max(), &mut exponentials);
         let weights = exponentials.iter().map(|&e| f64::from(e));
         let (sum, squares) = weights.clone().fold((0.0, 0.0), |(s, q), e| (s + e, q + e * e));
         let room = SURE * (share * (1.0 - share) * squares).sqrt() / sum + 2.0 * squares / (sum * sum);
@@ -119,7 +119,7 @@ impl Candidates<'_> {
                 break;
             }
         }
-        (self.keys, self.probabilities) = (sample, exponentials);
+        (self.scratch.keys, self.probabilities) = (sample, exponentials);
         (low, high)
     }
 
@@ -145,7 +145,7 @@ impl Candidates<'_> {
     /// Keeps what ranks up to the cut, to be put into the order of rank later; tells whether these are `least` or more,
     /// otherwise nothing is changed.
     pub(super) fn keep_to_cut(&mut self, rank: Rank, cut: Cut, least: usize) -> bool {
-        let (mut places, mut values) = (Vec::new(), std::mem::take(&mut self.values));
+        let (mut places, mut values) = (Vec::new(), std::mem::take(&mut self.scratch.values));
         if self.form != Form::List {
             places = std::mem::take(&mut self.ids);
         }
@@ -173,7 +173,7 @@ impl Candidates<'_> {
         });
         let enough = places.len() >= least;
         if !enough {
-            self.values = values;
+            self.scratch.values = values;
             if self.form != Form::List {
                 self.ids = places;
             }

@@ -22,7 +22,7 @@ impl Candidates<'_> {
         }
         let mut keys = self.take_scratch();
         self.collect_best(k, &mut keys);
-        simd::sort_keys(&mut keys, &mut self.spare);
+        simd::sort_keys(&mut keys, &mut self.scratch.spare);
         self.keep_sorted(keys);
     }
 
@@ -82,12 +82,12 @@ impl Candidates<'_> {
         let max = self.max();
         let mut keys = self.take_scratch();
         self.collect_until(&mut keys, |xs, _| simd::sum_exp(xs, max) >= target * (1.0 + 1e-12));
-        simd::sort_keys(&mut keys, &mut self.spare);
+        simd::sort_keys(&mut keys, &mut self.scratch.spare);
         // Where the sum, added in this order, rounds to less than the target: the last that has a probability.
         let last = |c: &Self| c.probabilities.iter().rposition(|&e| e > 0.0).map_or(1, |at| at + 1);
         let kept = self.reach(&keys, target, 0).unwrap_or_else(|| last(self));
         let at = keys[kept - 1] as u32 as usize;
-        self.keys = keys;
+        self.scratch.keys = keys;
         at
     }
 
@@ -96,8 +96,8 @@ impl Candidates<'_> {
         let max = self.max();
         self.read_keys(keys);
         let mut exponentials = std::mem::take(&mut self.probabilities);
-        exponentials.resize(self.values.len(), 0.0);
-        simd::exps(&self.values, max, &mut exponentials);
+        exponentials.resize(self.scratch.values.len(), 0.0);
+        simd::exps(&self.scratch.values, max, &mut exponentials);
         let mut running = 0.0;
         let kept = exponentials.iter().zip(1..).find_map(|(&e, kept): (_, usize)| {
             running += f64::from(e);
@@ -112,10 +112,10 @@ impl Candidates<'_> {
     pub(crate) fn best(&mut self, k: usize) -> &[f32] {
         let mut keys = self.take_scratch();
         self.collect_best(k.clamp(1, self.len().max(1)), &mut keys);
-        simd::sort_keys(&mut keys, &mut self.spare);
+        simd::sort_keys(&mut keys, &mut self.scratch.spare);
         self.read_keys(&keys);
-        self.keys = keys;
-        &self.values
+        self.scratch.keys = keys;
+        &self.scratch.values
     }
 
     /// Removes the best `n`, which are not all. The candidates are sorted, or will be sorted later.
@@ -131,7 +131,7 @@ impl Candidates<'_> {
         }
         let mut keys = self.take_scratch();
         self.collect_best(n + 1, &mut keys);
-        simd::sort_keys(&mut keys, &mut self.spare);
+        simd::sort_keys(&mut keys, &mut self.scratch.spare);
         let next = keys.pop().map_or(f32::NEG_INFINITY, |key| simd::from_key(key).0);
         keys.sort_unstable_by_key(|&key| key as u32);
         let weight = self.weight_without(&keys, next);
@@ -147,7 +147,7 @@ impl Candidates<'_> {
         self.changed();
         self.best_first = false;
         (self.weight, self.highest) = (weight, Some(next));
-        self.keys = keys;
+        self.scratch.keys = keys;
     }
 
     /// Collects the keys of the best `k`, by position, in any order.
@@ -185,7 +185,7 @@ impl Candidates<'_> {
         self.collect_until(&mut keys, |xs, keys| {
             keys.len() >= least && simd::sum_exp(xs, max) >= mass * (1.0 + 1e-12)
         });
-        simd::sort_keys(&mut keys, &mut self.spare);
+        simd::sort_keys(&mut keys, &mut self.scratch.spare);
         let kept = self.reach(&keys, mass, least);
         keys.truncate(kept.unwrap_or(keys.len()));
         self.keep_sorted(keys);
@@ -199,7 +199,7 @@ impl Candidates<'_> {
                 *key = *key & !0xffff_ffff | u64::from(self.ids[at as usize]);
             }
         }
-        self.keys = keys;
+        self.scratch.keys = keys;
         self.take_keys();
         self.order = Order::Sorted;
         self.best_first = true;
@@ -227,7 +227,7 @@ impl Candidates<'_> {
             keys.clear();
             self.collect_at_least(max - look, keys);
             self.read_keys(keys);
-            if enough(&self.values, keys) || keys.len() == self.len() {
+            if enough(&self.scratch.values, keys) || keys.len() == self.len() {
                 return;
             }
             look *= 1.5;
@@ -238,8 +238,8 @@ impl Candidates<'_> {
 
     /// Reads the logits of the keys into `values`.
     pub(super) fn read_keys(&mut self, keys: &[u64]) {
-        self.values.clear();
-        self.values.extend(keys.iter().map(|&key| simd::from_key(key).0));
+        self.scratch.values.clear();
+        self.scratch.values.extend(keys.iter().map(|&key| simd::from_key(key).0));
     }
 
     /// Collects the keys of at least the best `k` of the dense form in any order, `k` not above the number of blocks: what
@@ -282,8 +282,8 @@ impl Candidates<'_> {
     pub(super) fn take_keys(&mut self) {
         self.ids.clear();
         self.logits.clear();
-        self.ids.extend(self.keys.iter().map(|&key| simd::from_key(key).1));
-        self.logits.extend(self.keys.iter().map(|&key| simd::from_key(key).0));
+        self.ids.extend(self.scratch.keys.iter().map(|&key| simd::from_key(key).1));
+        self.logits.extend(self.scratch.keys.iter().map(|&key| simd::from_key(key).0));
         self.edits.clear();
         self.shapes.clear();
         self.form = Form::List;
@@ -297,7 +297,7 @@ impl Candidates<'_> {
             let at = *key as u32 as usize;
             *key = simd::descending_key(self.logits[at], self.ids[at]);
         }
-        self.keys = keys;
+        self.scratch.keys = keys;
         self.take_keys();
         self.best_first = false;
         self.order = Order::None;
@@ -305,17 +305,17 @@ impl Candidates<'_> {
 
     /// The scratch of logits that samplers read; [`Candidates::return_values`] takes it back.
     pub(crate) fn take_values(&mut self) -> Vec<f32> {
-        std::mem::take(&mut self.values)
+        std::mem::take(&mut self.scratch.values)
     }
 
     /// Takes the scratch back.
     pub(crate) fn return_values(&mut self, values: Vec<f32>) {
-        self.values = values;
+        self.scratch.values = values;
     }
 
     /// The scratch that samplers sort in; [`Candidates::rearrange`] takes it back.
     pub(crate) fn take_scratch(&mut self) -> Vec<u64> {
-        let mut keys = std::mem::take(&mut self.keys);
+        let mut keys = std::mem::take(&mut self.scratch.keys);
         keys.clear();
         keys
     }

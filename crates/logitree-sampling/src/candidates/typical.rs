@@ -33,7 +33,8 @@ impl Candidates<'_> {
                 keys.retain(|&key| (centre - f64::from(simd::from_key(key).0)).abs() <= look);
             }
             self.read_keys(&keys);
-            let reached = keys.len() >= least && simd::sum_exp(&self.values, max) > mass * (1.0 + 1e-12);
+            let reached =
+                keys.len() >= least && simd::sum_exp(&self.scratch.values, max) > mass * (1.0 + 1e-12);
             if all || reached {
                 break;
             }
@@ -50,23 +51,23 @@ impl Candidates<'_> {
             keys.push(by_distance(centre, x, at));
             at += 1;
         });
-        simd::sort_keys(&mut keys, &mut self.spare);
+        simd::sort_keys(&mut keys, &mut self.scratch.spare);
         self.rearrange(keys);
     }
 
     /// Keeps, of the keys by position, those nearest to `centre` until their weight is above `mass`.
     fn keep_nearest(&mut self, keys: Vec<u64>, centre: f64, mass: f64, least: usize) {
         let max = self.max();
-        let mut nearest = std::mem::take(&mut self.nearest);
+        let mut nearest = std::mem::take(&mut self.scratch.nearest);
         nearest.clear();
         nearest
             .extend(keys.iter().zip(0u64..).map(|(&key, at)| by_distance(centre, simd::from_key(key).0, at)));
-        simd::sort_keys(&mut nearest, &mut self.spare);
-        self.values.clear();
-        self.values.extend(nearest.iter().map(|&n| simd::from_key(keys[n as u32 as usize]).0));
+        simd::sort_keys(&mut nearest, &mut self.scratch.spare);
+        self.scratch.values.clear();
+        self.scratch.values.extend(nearest.iter().map(|&n| simd::from_key(keys[n as u32 as usize]).0));
         let mut exponentials = std::mem::take(&mut self.probabilities);
-        exponentials.resize(self.values.len(), 0.0);
-        simd::exps(&self.values, max, &mut exponentials);
+        exponentials.resize(self.scratch.values.len(), 0.0);
+        simd::exps(&self.scratch.values, max, &mut exponentials);
         let mut running = 0.0;
         let kept = exponentials.iter().zip(1..).find_map(|(&e, kept): (_, usize)| {
             running += f64::from(e);
@@ -80,7 +81,7 @@ impl Candidates<'_> {
         }
         self.probabilities = exponentials;
         // Swapped, so that neither is allocated again.
-        (self.keys, self.nearest) = (nearest, keys);
+        (self.scratch.keys, self.scratch.nearest) = (nearest, keys);
         self.take_keys();
         self.best_first = false;
         self.order = Order::None;
