@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use logitree::mask::AllowedTokens;
-use logitree::sampling::parameter::Kind;
+use logitree::sampling::registry::Kind;
 use logitree::sampling::registry::SAMPLERS;
 use logitree::sampling::{Breakers, Chain, Generator, Mode, Params};
 

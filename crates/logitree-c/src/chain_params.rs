@@ -1,8 +1,8 @@
 //! A chain's parameters as a JSON object: keywords of `Params`, such as {"temp": 0.8, "top_k": 40, "seed": 42}, or a list of
 //! samplers with their own.
 
-use logitree::sampling::parameter::Kind;
-use logitree::sampling::params::{unknown, MIROSTAT};
+use logitree::sampling::registry::Kind;
+use logitree::sampling::registry::{unknown, MIROSTAT};
 use logitree::sampling::{presets, registry, Breakers, Generator, Params, Seed, Value};
 use logitree::{Chain, Error, ErrorKind, Result, TokenId};
 use serde_json::Value as Json;

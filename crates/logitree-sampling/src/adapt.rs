@@ -102,7 +102,7 @@ impl std::fmt::Debug for dyn Adapt {
 ///
 /// # Errors
 /// [`ErrorKind::Sampling`], naming the parameter.
-pub fn checked(settings: Vec<Setting>) -> Result<Vec<Setting>> {
+pub fn checked_settings(settings: Vec<Setting>) -> Result<Vec<Setting>> {
     if let Some((name, value)) = settings.iter().find(|(_, value)| !value.is_finite()) {
         return Err(wrong(format!("the setting of {name} is {value}"), "a setting is a finite number"));
     }

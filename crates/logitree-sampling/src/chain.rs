@@ -29,6 +29,21 @@ pub enum Mode {
 
 /// Samplers in order. Cloning gives an independent chain in the same state.
 ///
+/// ```
+/// use logitree_sampling::{Chain, Greedy, Penalties};
+/// use logitree_tokens::mask::AllowedTokens;
+///
+/// let mut chain = Chain::new(vec![Box::new(Penalties::new(64, 2.0, 0.0, 0.0)?), Box::new(Greedy)])?;
+/// let (logits, allowed) = ([0.5, 2.0, 9.0, 1.5], AllowedTokens::Ids(&[0, 1, 3]));
+/// assert_eq!(chain.sample(&logits, allowed)?, 1);
+/// let snapshot = chain.snapshot();
+/// assert_eq!(chain.sample(&logits, allowed)?, 3); // 1 was accepted: its logit is halved
+/// chain.restore(&snapshot)?;
+/// chain.rollback(1)?;
+/// assert_eq!(chain.sample(&logits, allowed)?, 1);
+/// # Ok::<(), logitree_sampling::Error>(())
+/// ```
+///
 /// Law: after n tokens were accepted, `rollback(n)` leaves the state from before their steps, draws included.
 #[derive(Debug, Clone)]
 pub struct Chain {

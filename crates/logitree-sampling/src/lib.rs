@@ -23,30 +23,33 @@
 //! Where llama.cpp leaves the order of equal logits to the standard library, equal logits keep their order (by id, at
 //! the start of a step).
 
-pub mod adapt;
+mod adapt;
 pub mod batch;
-pub mod candidates;
-pub mod chain;
+mod candidates;
+mod chain;
 mod distribution;
-pub mod history;
-pub mod measures;
+mod history;
+mod measures;
 pub mod metrics;
-pub mod parameter;
-pub mod params;
+mod parameter;
+mod params;
 mod parse;
 pub mod presets;
+#[doc(hidden)] // its sorts are compared with libstdc++'s
 pub mod reference;
 pub mod registry;
-pub mod rng;
+mod rng;
 mod samplers;
-pub mod state;
-pub mod steering;
-pub mod undo;
+mod state;
+mod steering;
+mod undo;
 mod vocabulary;
 
-pub use adapt::{Adapt, Burst, Distribution, EntropyRule, Setting};
+pub use adapt::{checked_settings, Adapt, Burst, Distribution, EntropyRule, Setting};
 pub use batch::{BatchOptions, Picked, Row};
 pub use candidates::Candidates;
+#[doc(hidden)] // the beams have the same errors
+pub use candidates::{bad_logit, no_logit};
 pub use chain::{Chain, Effect, Mode};
 pub use history::TokenHistory;
 pub use logitree_tokens::simd::Floats;
@@ -54,7 +57,9 @@ pub use measures::{Level, Measures};
 pub use parameter::{Arguments, Value};
 pub use params::Params;
 pub use reference::{Reference, TokenArray};
-pub use rng::{Generator, Seed};
+#[doc(hidden)] // tests compare what is drawn
+pub use rng::Draws;
+pub use rng::{Generator, Random, Seed};
 pub use samplers::*;
 pub use state::{StateReader, StateWriter};
 pub use steering::Steering;
@@ -139,7 +144,7 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
     }
 
     /// From here on draws as sequence `sequence` of its seed, so that rows of a batch draw independently
-    /// ([`rng::Draws`]).
+    /// ([`Seed`]).
     fn resequence(&mut self, _sequence: u32) {}
 
     /// Writes its state: all that [`Sampler::load`] needs beside the parameters.

@@ -3,6 +3,15 @@
 //! Two levels: over the model's logits (the whole vocabulary) and over what a chain left (ids and logits). Only finite
 //! logits count. Without an answer (no finite logit, an id out of range, a picked logit that is not finite) the result
 //! is +inf, never an error and never NaN.
+//!
+//! ```
+//! use logitree_sampling::metrics::{entropy, surprisal, Base};
+//!
+//! let logits = [2.0, 2.0, f32::NEG_INFINITY];
+//! assert_eq!(entropy(&logits, Base::Bits), 1.0);
+//! assert!((surprisal(&logits, 1, Base::Nats) - 2f64.ln()).abs() < 1e-12);
+//! assert_eq!(surprisal(&logits, 2, Base::Nats), f64::INFINITY);
+//! ```
 
 mod perplexity;
 

@@ -1,4 +1,15 @@
 //! Whole chains in the order of other programs: llama.cpp's, tsampler's, transformers', and plain greedy.
+//!
+//! ```
+//! use logitree_sampling::{presets, Params};
+//!
+//! let chain = presets::llama_cpp(&Params::default().seed(1).with("temp", 0.7).with("top_p", 0.9))?;
+//! assert!(chain.describe().ends_with("temp(0.7) -> dist(seed=1)"));
+//! assert_eq!(presets::greedy().names(), ["greedy"]);
+//! // What a preset has no use for is an error.
+//! assert!(presets::llama_cpp(&Params::default().with("top_h", 0.4)).is_err());
+//! # Ok::<(), logitree_sampling::Error>(())
+//! ```
 
 use super::parameter::Value;
 use super::registry::{self, SamplerRow};

@@ -1,9 +1,22 @@
 //! The table of samplers: one row each. Notations, presets, descriptions, parameters between two tokens, pickles, the
 //! Python constructors, `ChainParams` and docs/samplers.md all come from it.
 //!
-//! A new sampler is a file with its rule ([`Sampler`] and [`FromArguments`]) and a row here.
+//! ```
+//! use logitree_sampling::registry;
+//!
+//! let row = registry::find("top_p").expect("a sampler of this name");
+//! let mut sampler = row.build_with(&[("p", 0.9.into())])?;
+//! assert_eq!(sampler.describe(), "top_p(0.9)");
+//! assert!(sampler.set_parameter("top_p", 0.5)?);
+//! assert_eq!(sampler.parameter("top_p"), Some(0.5));
+//! # Ok::<(), logitree_sampling::Error>(())
+//! ```
+//!
+//! A new sampler is a file in `samplers` and a row here.
 
-use super::parameter::{Arguments, Kind, ParameterRow, Value};
+use super::parameter::{Arguments, Value};
+pub use super::parameter::{DefaultValue, Kind, ParameterRow};
+pub use super::params::{keywords, unknown, MIROSTAT};
 use super::{
     AdaptiveP, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK, HfTopP, HfTypP, Infill,
     LogitBias, MinK, MinP, Mirostat, MirostatV2, NoRepeatNgram, PLess, Penalties, Sampler, Temp, TempExt,

@@ -6,6 +6,19 @@ use super::{none_left, within, Candidates};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Additions by ascending token id; -inf vetoes.
+///
+/// ```
+/// use logitree_sampling::{presets, Steering};
+/// use logitree_tokens::mask::AllowedTokens;
+///
+/// let mut steering = Steering::new();
+/// steering.add(1, f32::NEG_INFINITY)?;
+/// steering.add(0, 1.5)?;
+/// let mut chain = presets::greedy();
+/// chain.steer(&steering);
+/// assert_eq!(chain.draw(&[0.5, 4.0, 1.0], AllowedTokens::All)?, 0);
+/// # Ok::<(), logitree_sampling::Error>(())
+/// ```
 #[derive(Debug, Default, PartialEq)]
 pub struct Steering {
     edits: Vec<(TokenId, f32)>,

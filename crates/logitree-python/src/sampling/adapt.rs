@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::values::whole;
 use crate::errors::{is_borrowed, raised, to_py};
-use logitree::sampling::{adapt, Adapt, Burst, Distribution, EntropyRule, Setting};
+use logitree::sampling::{checked_settings, Adapt, Burst, Distribution, EntropyRule, Setting};
 use logitree::{Error, ErrorKind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -141,7 +141,7 @@ fn settings_of(settings: &Bound<'_, PyAny>) -> PyResult<Vec<Setting>> {
         }
         all.push((Arc::from(name), value.extract().map_err(|_| wrong(settings))?));
     }
-    adapt::checked(all).map_err(to_py)
+    checked_settings(all).map_err(to_py)
 }
 
 /// A callable of (entropy in nats, top probability) that gives a mapping or None.

@@ -2,8 +2,8 @@
 
 use super::values::{chain_seed_of, rng_of, value_of, whole};
 use crate::errors::to_py;
-use logitree::sampling::params::{unknown, MIROSTAT};
 use logitree::sampling::registry;
+use logitree::sampling::registry::{unknown, MIROSTAT};
 use logitree::sampling::Params;
 use logitree::{Error, ErrorKind};
 use pyo3::prelude::*;

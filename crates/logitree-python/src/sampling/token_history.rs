@@ -3,7 +3,7 @@
 use super::values::{start_of, whole};
 use crate::errors::to_py;
 use crate::vocabulary::token_id;
-use logitree::sampling::{rng::Random, Penalties, TokenHistory};
+use logitree::sampling::{Penalties, Random, TokenHistory};
 use logitree::TokenId;
 use pyo3::prelude::*;
 

@@ -3,7 +3,7 @@
 use super::vocabulary::{breakers_of, pieces_of};
 use crate::errors::to_py;
 use crate::vocabulary::PyVocabulary;
-use logitree::sampling::parameter::Kind;
+use logitree::sampling::registry::Kind;
 use logitree::sampling::{Generator, Seed, Value};
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::prelude::*;

@@ -1,6 +1,6 @@
 //! Bursts: where the model is unsure, other parameters apply for a number of tokens, then the chain's own again.
 
-use super::{checked, show, wrong, Adapt, Distribution, Setting};
+use super::{checked_settings, show, wrong, Adapt, Distribution, Setting};
 use crate::{Error, ErrorKind, Result};
 use crate::{StateReader, StateWriter};
 
@@ -46,7 +46,7 @@ impl Burst {
         if tokens == 0 {
             return Err(wrong("a burst of 0 tokens".into(), "let it last 1 token or more"));
         }
-        let (settings, begun) = (checked(settings)?, Vec::new());
+        let (settings, begun) = (checked_settings(settings)?, Vec::new());
         Ok(Burst { top_p_below, entropy_above, tokens, settings, accepted: 0, begun, unsure: false })
     }
 

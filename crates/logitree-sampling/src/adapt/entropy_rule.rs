@@ -1,6 +1,6 @@
 //! Parameters by bands of entropy: tsampler's "adaptive sampling based on entropy" as a table.
 
-use super::{checked, show, wrong, Adapt, Distribution, Setting};
+use super::{checked_settings, show, wrong, Adapt, Distribution, Setting};
 use crate::Result;
 
 /// Bands of entropy in nats, each with its settings.
@@ -31,7 +31,7 @@ impl EntropyRule {
                 "let the last bound be None, or +inf",
             ));
         }
-        let bands = bands.into_iter().map(|(bound, settings)| Ok((bound, checked(settings)?)));
+        let bands = bands.into_iter().map(|(bound, settings)| Ok((bound, checked_settings(settings)?)));
         Ok(EntropyRule { bands: bands.collect::<Result<_>>()? })
     }
 }

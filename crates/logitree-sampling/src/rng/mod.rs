@@ -2,11 +2,11 @@
 //!
 //! A generator can return to any earlier count of draws ([`Draws`] keeps the counts); a counter-based one need not.
 
-pub mod draws;
-pub mod mt19937;
-pub mod philox;
-pub mod random;
-pub mod xoroshiro128plus;
+mod draws;
+mod mt19937;
+mod philox;
+mod random;
+mod xoroshiro128plus;
 
 pub use draws::Draws;
 pub use random::Random;
@@ -72,7 +72,7 @@ impl Seed {
     /// A seed of fresh entropy for llama.cpp's generator.
     ///
     /// # Errors
-    /// Those of [`fresh_seed`].
+    /// [`ErrorKind::Io`] if the operating system has no random numbers.
     pub fn fresh() -> Result<Seed> {
         fresh_seed().map(Seed::mt19937)
     }

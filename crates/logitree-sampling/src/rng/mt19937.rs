@@ -36,11 +36,6 @@ impl Mt19937 {
         rng
     }
 
-    /// The seed it was made from.
-    pub fn seed(&self) -> u32 {
-        self.seed
-    }
-
     /// How many words were drawn since the seed.
     pub fn drawn(&self) -> u64 {
         self.drawn

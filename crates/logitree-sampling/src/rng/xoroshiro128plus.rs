@@ -18,11 +18,6 @@ impl Xoroshiro128Plus {
         Xoroshiro128Plus { seed, drawn: 0, state }
     }
 
-    /// The seed it was made from.
-    pub fn seed(&self) -> u64 {
-        self.seed
-    }
-
     /// How many words were drawn since the seed.
     pub fn drawn(&self) -> u64 {
         self.drawn

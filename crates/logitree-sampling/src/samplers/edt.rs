@@ -24,7 +24,7 @@ impl Edt {
     /// (0: it is constant).
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] if a number is not finite, `theta` is below 0, or `n` is not above 0 and at most 1.
+    /// [`crate::ErrorKind::Sampling`] if a number is not finite, `theta` is below 0, or `n` is not above 0 and at most 1.
     pub fn new(t0: f32, theta: f32, n: f32) -> Result<Self> {
         check("edt", [t0.into(), theta.into(), n.into()])?;
         Ok(Edt { t0, theta, n })

@@ -18,7 +18,7 @@ impl EpsilonCutoff {
     /// `epsilon <= 0` keeps all; the paper uses 3e-4 to 9e-4. `min_keep` counts as 1 if it is 0.
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] if `epsilon` is not finite or not below 1.
+    /// [`crate::ErrorKind::Sampling`] if `epsilon` is not finite or not below 1.
     pub fn new(epsilon: f32, min_keep: usize) -> Result<Self> {
         check("epsilon_cutoff", [epsilon.into()])?;
         Ok(EpsilonCutoff { epsilon, min_keep: min_keep.max(1) })

@@ -24,7 +24,7 @@ impl MinK {
     /// alone decides.
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] if `tau` is not finite or below 0.
+    /// [`crate::ErrorKind::Sampling`] if `tau` is not finite or below 0.
     pub fn new(tau: f32) -> Result<Self> {
         check("min_k", [tau.into()])?;
         Ok(MinK { tau })

@@ -143,7 +143,7 @@ impl Mirostat {
     /// `n_vocab` is a number of the formula: `None` takes the number of candidates of the step.
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] if tau, twice tau or eta is not finite, if m or n_vocab is below 1, or for a seed
+    /// [`crate::ErrorKind::Sampling`] if tau, twice tau or eta is not finite, if m or n_vocab is below 1, or for a seed
     /// that the generator does not take.
     pub fn new(n_vocab: Option<i32>, tau: f32, eta: f32, m: i32, seed: Seed) -> Result<Self> {
         check("mirostat", [n_vocab.into(), tau.into(), eta.into(), m.into()])?;

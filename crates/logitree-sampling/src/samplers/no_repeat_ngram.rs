@@ -35,7 +35,7 @@ impl NoRepeatNgram {
     /// `n <= 0` bans nothing; 1 bans every token accepted before.
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] if `n` is above 1024.
+    /// [`crate::ErrorKind::Sampling`] if `n` is above 1024.
     pub fn new(n: i32) -> Result<Self> {
         check("no_repeat_ngram", [n.into()])?;
         Ok(NoRepeatNgram { n: usize::try_from(n).unwrap_or(0), ..NoRepeatNgram::default() })

@@ -21,7 +21,7 @@ impl Penalties {
     /// other multiplied; then `count * frequency + presence` is subtracted. 1, 0, 0 change nothing.
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] if a number is not finite or `repeat` is not above 0.
+    /// [`crate::ErrorKind::Sampling`] if a number is not finite or `repeat` is not above 0.
     pub fn new(last_n: i32, repeat: f32, frequency: f32, presence: f32) -> Result<Self> {
         check("penalties", [last_n.into(), repeat.into(), frequency.into(), presence.into()])?;
         let history = TokenHistory::new(usize::try_from(last_n).unwrap_or(0));

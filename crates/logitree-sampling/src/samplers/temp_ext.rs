@@ -21,7 +21,7 @@ impl TempExt {
     /// Between `max(0, t - delta)` and `t + delta`; `delta <= 0` is temp(t).
     ///
     /// # Errors
-    /// [`ErrorKind::Sampling`] if a number, or their sum, is not finite, or for an exponent below 0, which would
+    /// [`crate::ErrorKind::Sampling`] if a number, or their sum, is not finite, or for an exponent below 0, which would
     /// ask for infinite temperatures.
     pub fn new(t: f32, delta: f32, exponent: f32) -> Result<Self> {
         check("temp_ext", [t.into(), delta.into(), exponent.into()])?;

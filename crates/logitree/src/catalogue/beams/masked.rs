@@ -6,8 +6,8 @@
 use super::best::BestCandidates;
 use super::BeamCandidate;
 use crate::mask::{words_for, AllowedTokens};
-use crate::sampling::candidates::{bad_logit, no_logit};
 use crate::sampling::Row;
+use crate::sampling::{bad_logit, no_logit};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::simd::{self, Floats, BLOCK};
 

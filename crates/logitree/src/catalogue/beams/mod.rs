@@ -16,7 +16,7 @@ pub use masked::{beam_top, Beam};
 
 use crate::catalogue::{CatalogueSnapshot, Continuations, WalkState};
 use crate::mask::words_for;
-use crate::sampling::candidates::bad_logit;
+use crate::sampling::bad_logit;
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::simd::Floats;
 

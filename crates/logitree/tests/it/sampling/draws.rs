@@ -5,7 +5,7 @@
 //! this file has about 60, whose seeds were taken as they came. Too good a fit is as wrong as a bad one.
 
 use logitree::mask::AllowedTokens;
-use logitree::sampling::rng::Draws;
+use logitree::sampling::Draws;
 use logitree::sampling::{AdaptiveP, Chain, Dist, Generator, Mirostat, MirostatV2, Mode, Sampler, Seed, Xtc};
 
 const LEAST: f64 = 1e-4;

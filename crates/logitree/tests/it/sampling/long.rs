@@ -4,7 +4,7 @@
 
 use crate::support::samplers::{complete, knobs, World, ROWS};
 use logitree::mask::AllowedTokens;
-use logitree::sampling::rng::Draws;
+use logitree::sampling::Draws;
 use logitree::sampling::{
     AdaptiveP, Chain, Dist, Floats, Greedy, LogitBias, MinP, MirostatV2, Mode, Penalties, Sampler, Seed,
     Steering, Temp, TempExt, TopK, TopNSigma, TopP, TypP, Xtc,

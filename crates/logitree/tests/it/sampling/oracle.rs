@@ -3,7 +3,7 @@
 //! of more than 1,024 candidates are summed differently: `long.rs`.
 
 use logitree::mask::AllowedTokens;
-use logitree::sampling::rng::Draws;
+use logitree::sampling::Draws;
 use logitree::sampling::{
     Chain, Dist, Greedy, LogitBias, MinP, Penalties, Sampler, Seed, Temp, TopK, TopNSigma, TopP, TypP,
 };
