@@ -310,6 +310,8 @@ def test_what_a_source_raises_is_raised() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         rtp.load_tree(Broken())
+    with pytest.raises(lt.PayloadError, match="surrogate"):
+        rtp.load_tree('{"prefix_dict": {"225\ud800": [1]}}')
 
 
 def test_sources(tmp_path: Path) -> None:

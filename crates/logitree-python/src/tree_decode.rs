@@ -5,6 +5,7 @@ use std::fmt;
 use std::io::{self, BufReader, Read};
 
 use logitree::{Error, ErrorKind};
+use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
@@ -74,8 +75,11 @@ impl Read for Source<'_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.text.len() {
             let text = self.read.call1((CHUNK,)).and_then(|text| text.extract());
-            self.text = text.map_err(|error| {
-                *self.raised = Some(error);
+            self.text = text.map_err(|error: PyErr| {
+                let lone = error.is_instance_of::<PyUnicodeEncodeError>(self.read.py());
+                let wrong =
+                    || Error::new(ErrorKind::Payload, "half a surrogate pair is no text").at("the text");
+                *self.raised = Some(if lone { to_py(wrong()) } else { error });
                 io::Error::other("the source failed")
             })?;
             self.at = 0;
