@@ -19,6 +19,7 @@ pub mod query;
 pub mod reasoning;
 mod recogniser;
 mod row_matcher;
+mod sequence;
 pub mod skeleton;
 pub mod token_tree;
 
@@ -39,6 +40,7 @@ pub use query::{
 pub use reasoning::{Reasoning, ReasoningBudget, ReasoningOptions};
 pub use recogniser::{ByteRecogniser, Recogniser};
 pub use row_matcher::not_allowed;
+pub use sequence::{Sequence, States};
 pub use skeleton::{Skeleton, SkeletonOptions, SpanProgress};
 pub use token_tree::{
     Descriptor, DescriptorTree, Leaf, Node, OnMismatch, Payload, PayloadCheck, TokenTree, TreeSpan,

@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use super::history::History;
-use super::{AfterEnd, Matcher};
+use super::{AfterEnd, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::AllowedTokens;
 
@@ -26,102 +25,60 @@ pub(crate) trait Rows: Send + Sync + 'static {
 }
 
 /// A matcher over [`Rows`].
-pub(crate) struct RowMatcher<R> {
+pub(crate) type RowMatcher<R> = Sequence<RowStates<R>>;
+
+/// The nodes of [`Rows`].
+pub(crate) struct RowStates<R> {
     rows: Arc<R>,
     after: AfterEnd,
-    history: History<u32>,
-    node: u32,
+}
+
+impl<R> Clone for RowStates<R> {
+    fn clone(&self) -> Self {
+        RowStates { rows: Arc::clone(&self.rows), after: self.after.clone() }
+    }
 }
 
 impl<R: Rows> RowMatcher<R> {
+    /// At the first node.
     pub fn new(rows: Arc<R>, after: AfterEnd) -> Self {
-        let node = rows.start();
-        RowMatcher { rows, after, history: History::default(), node }
+        let start = rows.start();
+        Sequence::begin(RowStates { rows, after }, start)
     }
 }
 
-impl<R: Rows> Matcher for RowMatcher<R> {
+impl<R: Rows> States for RowStates<R> {
+    type At = u32;
+
+    const TEXT: &'static str = "region";
+
     fn vocabulary_size(&self) -> usize {
         self.rows.vocabulary_size()
-    }
-
-    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        match self.rows.row(self.node) {
-            [] => self.after.allowed(),
-            row => Ok(AllowedTokens::Ids(row)),
-        }
-    }
-
-    fn accept(&mut self, token: TokenId) -> Result<()> {
-        if self.take(token)? {
-            return Ok(());
-        }
-        let row = match self.rows.row(self.node) {
-            [] => self.after.ids(),
-            row => row,
-        };
-        Err(not_allowed(token, row, self.accepted(), "region"))
-    }
-
-    fn take(&mut self, token: TokenId) -> Result<bool> {
-        let row = self.rows.row(self.node);
-        if row.is_empty() {
-            return Ok(self.history.take_past_end(&self.after, token));
-        }
-        let Ok(at) = row.binary_search(&token) else { return Ok(false) };
-        self.history.push(self.node);
-        self.node = self.rows.next(self.node, at);
-        Ok(true)
-    }
-
-    fn rollback(&mut self, n: usize) -> Result<()> {
-        self.node = self.history.rollback(n)?.unwrap_or(self.node);
-        Ok(())
-    }
-
-    fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(RowMatcher {
-            rows: Arc::clone(&self.rows),
-            after: self.after.clone(),
-            history: self.history.clone(),
-            node: self.node,
-        })
-    }
-
-    fn reset(&mut self) {
-        self.node = self.history.reset().unwrap_or(self.node);
-    }
-
-    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
-        let mut node = self.node;
-        while let [only] = *self.rows.row(node) {
-            if self.rows.is_accepting(node) {
-                break;
-            }
-            out.push(only);
-            node = self.rows.next(node, 0);
-        }
-        Ok(())
-    }
-
-    fn is_accepting(&self) -> bool {
-        self.rows.is_accepting(self.node)
-    }
-
-    fn is_finished(&self) -> bool {
-        self.rows.row(self.node).is_empty()
     }
 
     fn after_end(&self) -> &AfterEnd {
         &self.after
     }
 
-    fn state(&self) -> Option<u64> {
-        Some(u64::from(self.node))
+    fn is_accepting(&self, &node: &u32) -> bool {
+        self.rows.is_accepting(node)
     }
 
-    fn accepted(&self) -> usize {
-        self.history.accepted()
+    fn is_finished(&self, &node: &u32) -> bool {
+        self.rows.row(node).is_empty()
+    }
+
+    fn allowed<'a>(&'a mut self, &node: &'a u32) -> Result<AllowedTokens<'a>> {
+        Ok(AllowedTokens::Ids(self.rows.row(node)))
+    }
+
+    fn next(&mut self, &node: &u32, token: TokenId) -> Result<Option<u32>> {
+        let at = self.rows.row(node).binary_search(&token).ok();
+        Ok(at.map(|at| self.rows.next(node, at)))
+    }
+
+    fn state(&self, &node: &u32) -> Option<u64> {
+        Some(u64::from(node))
     }
 }
 

@@ -7,6 +7,7 @@ mod compose;
 mod intersection;
 mod kinds;
 mod laws;
+mod own;
 mod reasoning;
 mod reasoning_corpus;
 mod recogniser;
