@@ -480,6 +480,9 @@ impl<S: States> Matcher for Sequence<S> {
     }
 
     fn certain(&mut self, most: usize) -> Result<Option<Certain>> {
+        if self.is_finished() {
+            return Ok(Some(Certain { bytes: Vec::new(), complete: true }));
+        }
         self.states.certain(self.history.at(), most)
     }
 
@@ -489,6 +492,16 @@ impl<S: States> Matcher for Sequence<S> {
 
     fn accepted(&self) -> usize {
         self.history.accepted()
+    }
+}
+
+/// A buffer that copies do not take with them.
+#[derive(Default)]
+pub(crate) struct Scratch<T>(pub T);
+
+impl<T: Default> Clone for Scratch<T> {
+    fn clone(&self) -> Self {
+        Scratch::default()
     }
 }
 
