@@ -9,9 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::{ByteLanguage, ByteState, Bytewise};
-use crate::compose::forced::forced_run;
-use crate::history::History;
-use crate::{AfterEnd, ByteWalk, Matcher};
+use crate::{AfterEnd, ByteWalk, Matcher, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::expr::ByteSet;
 use logitree_tokens::mask::{count, ids, words_for, AllowedTokens};
@@ -151,9 +149,9 @@ impl Shared {
         if count == 0 {
             return Err(Error::new(
                 ErrorKind::Constraint,
-                "no token of the vocabulary continues the text here, although the composition does",
+                "no token of the vocabulary continues the text here, although the constraint may",
             )
-            .help("use a vocabulary that has a token for each byte that the composition needs"));
+            .help("use a vocabulary that has a token for each byte that the text needs; a recogniser takes only bytes after which a text continues"));
         }
         Ok(match count <= words.len() {
             true => Kept::Few(ids(&words).collect()),
@@ -276,7 +274,7 @@ impl Recognizer for Plain<'_> {
 
 /// Where a sequence is.
 #[derive(Clone)]
-struct At {
+pub(crate) struct At {
     state: ByteState,
     accepting: bool,
     finished: bool,
@@ -356,10 +354,13 @@ impl ByteWalk for LanguageWalk<'_> {
 }
 
 /// A matcher over a language.
-pub(crate) struct LanguageMatcher {
+pub(crate) type LanguageMatcher = Sequence<LanguageStates>;
+
+/// The states of a language.
+#[derive(Clone)]
+pub(crate) struct LanguageStates {
     shared: Arc<Shared>,
-    history: History<At>,
-    at: At,
+    /// The mask of the present state, once it was asked for.
     mask: Option<Arc<Kept>>,
 }
 
@@ -367,167 +368,113 @@ impl LanguageMatcher {
     /// # Errors
     /// Those of the language and of the vocabulary's trie; [`ErrorKind::Constraint`] if no token may come first.
     pub fn new(language: Arc<dyn ByteLanguage>, vocabulary: &Arc<Vocabulary>) -> Result<LanguageMatcher> {
+        vocabulary.trie()?;
         let state = language.start()?;
         let after = AfterEnd::tokens(&[], vocabulary.end_of_generation());
         let (vocabulary, tables) = (Arc::clone(vocabulary), Mutex::new(Tables::default()));
-        let shared = Shared { language, vocabulary, after, tables };
-        let at = At { state, accepting: false, finished: false, ended: false };
-        let mut made =
-            LanguageMatcher { shared: Arc::new(shared), history: History::default(), at, mask: None };
-        made.at = made.placed(made.at.state.clone())?;
-        if !made.at.finished {
-            made.mask()?;
+        let shared = Arc::new(Shared { language, vocabulary, after, tables });
+        let states = LanguageStates { shared, mask: None };
+        let at = states.at(state)?;
+        let mut made = Sequence::begin(states, at);
+        if !made.is_finished() {
+            made.allowed()?;
         }
         Ok(made)
     }
+}
 
-    fn placed(&self, state: ByteState) -> Result<At> {
+impl LanguageStates {
+    fn at(&self, state: ByteState) -> Result<At> {
         let accepting = self.shared.language.is_end(&state)?;
         let finished = accepting && self.shared.is_over(&state)?;
         Ok(At { state, accepting, finished, ended: false })
     }
 
-    fn mask(&mut self) -> Result<&Kept> {
-        if self.mask.is_none() {
-            let number = self.at.state.number();
-            let known = number.and_then(|number| self.shared.tables().masks.get(&number).map(Arc::clone));
-            let made = match known {
-                Some(known) => known,
-                None => {
-                    let made = self.shared.allowed(&self.at.state, self.at.accepting);
-                    let place = |error: Error| match error.place.is_empty() {
-                        true => error.at(format!("token {} of the text", self.history.accepted())),
-                        false => error,
-                    };
-                    let made = made.map_err(place)?;
-                    match number {
-                        Some(number) => self.shared.keep(number, made),
-                        None => Arc::new(made),
-                    }
-                }
-            };
-            self.mask = Some(made);
+    /// The state after as many of the bytes as may come, and how many those are.
+    fn walked(&self, at: &At, bytes: &[u8]) -> Result<(ByteState, usize)> {
+        let mut state = at.state.clone();
+        for (n, &byte) in bytes.iter().enumerate() {
+            match self.shared.language.step(&state, byte)? {
+                Some(next) => state = next,
+                None => return Ok((state, n)),
+            }
         }
-        self.mask.as_deref().ok_or_else(|| Error::new(ErrorKind::State, "no mask"))
-    }
-
-    /// The state after a token's bytes.
-    fn after(&self, token: TokenId) -> Result<Option<ByteState>> {
-        let vocabulary = &self.shared.vocabulary;
-        if token as usize >= vocabulary.len()
-            || !vocabulary.kind(token).is_text()
-            || vocabulary.end_of_generation().contains(&token)
-        {
-            return Ok(None);
-        }
-        let bytes = vocabulary.token_bytes(token);
-        let Some((&first, rest)) = bytes.split_first() else { return Ok(None) };
-        let mut state = self.shared.language.step(&self.at.state, first)?;
-        for &byte in rest {
-            let Some(at) = &state else { return Ok(None) };
-            state = self.shared.language.step(at, byte)?;
-        }
-        Ok(state)
-    }
-
-    fn go(&mut self, to: At) {
-        self.history.push(std::mem::replace(&mut self.at, to));
-        self.mask = None;
+        Ok((state, bytes.len()))
     }
 }
 
-impl Matcher for LanguageMatcher {
+impl States for LanguageStates {
+    type At = At;
+
     fn vocabulary_size(&self) -> usize {
         self.shared.vocabulary.len()
-    }
-
-    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        if self.at.finished {
-            return self.shared.after.allowed();
-        }
-        self.mask().map(Kept::allowed)
-    }
-
-    fn accept(&mut self, token: TokenId) -> Result<()> {
-        if self.take(token)? {
-            return Ok(());
-        }
-        let mut error = Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
-            .at(format!("token {} of the text", self.history.accepted()));
-        let expected = self.expected();
-        if !expected.is_empty() {
-            error = error.help(format!("expected: {}", expected.join("; or ")));
-        }
-        Err(error)
-    }
-
-    fn take(&mut self, token: TokenId) -> Result<bool> {
-        if self.at.finished {
-            return Ok(self.history.take_past_end(&self.shared.after, token));
-        }
-        if self.at.accepting && self.shared.vocabulary.end_of_generation().contains(&token) {
-            self.go(At { finished: true, ended: true, ..self.at.clone() });
-            return Ok(true);
-        }
-        let Some(state) = self.after(token)? else { return Ok(false) };
-        let at = self.placed(state)?;
-        self.go(at);
-        Ok(true)
-    }
-
-    fn rollback(&mut self, n: usize) -> Result<()> {
-        if let Some(at) = self.history.rollback(n)? {
-            self.at = at;
-            self.mask = None;
-        }
-        Ok(())
-    }
-
-    fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(LanguageMatcher {
-            shared: Arc::clone(&self.shared),
-            history: self.history.clone(),
-            at: self.at.clone(),
-            mask: self.mask.clone(),
-        })
-    }
-
-    fn reset(&mut self) {
-        if let Some(start) = self.history.reset() {
-            self.at = start;
-            self.mask = None;
-        }
-    }
-
-    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
-        let mut run = Vec::new();
-        let walked = forced_run(self, &mut run);
-        self.rollback(run.len())?;
-        walked.map(|()| out.append(&mut run))
-    }
-
-    fn is_accepting(&self) -> bool {
-        self.at.accepting
-    }
-
-    fn is_finished(&self) -> bool {
-        self.at.finished
     }
 
     fn after_end(&self) -> &AfterEnd {
         &self.shared.after
     }
 
-    fn state(&self) -> Option<u64> {
-        match (&self.at.state, self.at.ended) {
-            (_, true) => Some(u64::MAX),
-            (state, false) => state.number(),
-        }
+    fn is_accepting(&self, at: &At) -> bool {
+        at.accepting
     }
 
-    fn bytewise(&self) -> Option<Bytewise> {
-        let state = self.at.state.clone();
-        (!self.at.ended).then(|| Bytewise { language: Arc::clone(&self.shared.language), state })
+    fn is_finished(&self, at: &At) -> bool {
+        at.finished
+    }
+
+    fn allowed<'a>(&'a mut self, at: &'a At) -> Result<AllowedTokens<'a>> {
+        let number = at.state.number();
+        let mask = match self.mask.take() {
+            Some(mask) => mask,
+            None => match number.and_then(|number| self.shared.tables().masks.get(&number).map(Arc::clone)) {
+                Some(known) => known,
+                None => {
+                    let made = self.shared.allowed(&at.state, at.accepting)?;
+                    match number {
+                        Some(number) => self.shared.keep(number, made),
+                        None => Arc::new(made),
+                    }
+                }
+            },
+        };
+        Ok(self.mask.insert(mask).allowed())
+    }
+
+    fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
+        let vocabulary = &self.shared.vocabulary;
+        let next = if vocabulary.end_of_generation().contains(&token) {
+            at.accepting.then(|| At { finished: true, ended: true, ..at.clone() })
+        } else if token as usize >= vocabulary.len() || !vocabulary.kind(token).is_text() {
+            None
+        } else {
+            let bytes = vocabulary.token_bytes(token);
+            let (state, taken) = self.walked(at, bytes)?;
+            if taken == 0 || taken < bytes.len() {
+                return Ok(None);
+            }
+            Some(self.at(state)?)
+        };
+        if next.is_some() {
+            self.mask = None;
+        }
+        Ok(next)
+    }
+
+    fn back(&mut self, _to: &At, _left: &mut [At]) -> Result<()> {
+        self.mask = None;
+        Ok(())
+    }
+
+    fn state(&self, at: &At) -> Option<u64> {
+        if at.ended {
+            return Some(u64::MAX);
+        }
+        at.state.number()
+    }
+
+    fn bytewise(&self, at: &At) -> Option<Bytewise> {
+        let state = at.state.clone();
+        (!at.ended).then(|| Bytewise { language: Arc::clone(&self.shared.language), state })
     }
 
     fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
@@ -535,44 +482,23 @@ impl Matcher for LanguageMatcher {
         is_numbered.then(|| Box::new(LanguageWalk(&self.shared)) as Box<dyn ByteWalk>)
     }
 
-    fn expected(&self) -> Vec<String> {
-        match self.at.finished {
-            true => Vec::new(),
-            false => self.shared.language.expected(&self.at.state),
-        }
+    fn expected(&self, at: &At) -> Vec<String> {
+        self.shared.language.expected(&at.state)
     }
 
-    fn expected_after(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
-        let mut state = self.at.state.clone();
-        for &byte in bytes {
-            match self.shared.language.step(&state, byte)? {
-                Some(next) => state = next,
-                None => return Ok(Vec::new()),
-            }
-        }
-        Ok(self.shared.language.expected(&state))
+    fn expected_after(&mut self, at: &At, bytes: &[u8]) -> Result<Vec<String>> {
+        Ok(match self.walked(at, bytes)? {
+            (state, taken) if taken == bytes.len() => self.shared.language.expected(&state),
+            _ => Vec::new(),
+        })
     }
 
-    fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
-        if self.at.finished {
-            return Ok(0);
-        }
-        let mut state = self.at.state.clone();
-        for (n, &byte) in bytes.iter().enumerate() {
-            match self.shared.language.step(&state, byte)? {
-                Some(next) => state = next,
-                None => return Ok(n),
-            }
-        }
-        Ok(bytes.len())
+    fn taken(&mut self, at: &At, bytes: &[u8]) -> Result<usize> {
+        self.walked(at, bytes).map(|(_, taken)| taken)
     }
 
-    fn is_ready(&self) -> bool {
+    fn is_ready(&self, at: &At) -> bool {
         let known = |number| self.shared.tables().masks.contains_key(&number);
-        self.at.finished || self.mask.is_some() || self.at.state.number().is_some_and(known)
-    }
-
-    fn accepted(&self) -> usize {
-        self.history.accepted()
+        self.mask.is_some() || at.state.number().is_some_and(known)
     }
 }

@@ -9,8 +9,8 @@ use super::{ByteLanguage, ByteState};
 use crate::recogniser::{ByteRecogniser, MakeRecogniser};
 use crate::{Error, ErrorKind, Result};
 
-/// Recognisers that are kept, each at the text that it read last.
-const MAX_HELD: usize = 8;
+/// Recognisers that are kept, each at the text that it read last: for as many forks, one each.
+const MAX_HELD: usize = 64;
 /// How far back it is looked for first.
 const NEAR: usize = 64;
 /// How far back the text that two have in common is looked for: longer than any token.
@@ -118,17 +118,16 @@ struct Held {
     at: Text,
 }
 
-/// The texts that a recogniser accepts, after the bytes that were read before.
+/// The texts that a recogniser accepts.
 pub(crate) struct RecognisedTexts {
     make: Arc<MakeRecogniser>,
-    first: Box<[u8]>,
     held: Mutex<Vec<Held>>,
 }
 
 impl RecognisedTexts {
-    /// After `first`, which the recognisers take.
-    pub fn new(make: Arc<MakeRecogniser>, first: &[u8]) -> RecognisedTexts {
-        RecognisedTexts { make, first: first.into(), held: Mutex::default() }
+    /// The texts of the recognisers that `make` makes.
+    pub fn new(make: Arc<MakeRecogniser>) -> RecognisedTexts {
+        RecognisedTexts { make, held: Mutex::default() }
     }
 
     /// Calls a recogniser that has read `text`; after the call it has read what `call` says. After an error it is
@@ -161,7 +160,6 @@ impl RecognisedTexts {
             }
             None => {
                 let mut recogniser = (self.make)()?;
-                feed(&mut *recogniser, &self.first)?;
                 feed(&mut *recogniser, &text.bytes(0))?;
                 Held { recogniser, at: Text::default() }
             }
@@ -246,7 +244,7 @@ mod tests {
 
     #[test]
     fn states_are_texts_in_any_order() {
-        let language = RecognisedTexts::new(Arc::new(|| Ok(Box::new(Any(Vec::new())))), b"");
+        let language = RecognisedTexts::new(Arc::new(|| Ok(Box::new(Any(Vec::new())))));
         let walk = |text: &[u8]| {
             text.iter().fold(language.start().unwrap(), |at, &b| language.step(&at, b).unwrap().unwrap())
         };

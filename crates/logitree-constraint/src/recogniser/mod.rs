@@ -1,13 +1,12 @@
 //! A recogniser of one's own as a constraint: anything that takes bytes one at a time and can take them back.
 
-mod matcher;
-
 use std::sync::Arc;
 
+use super::language::text::RecognisedTexts;
+use super::language::LanguageMatcher;
 use super::{Constraint, Matcher};
 use crate::Result;
 use logitree_tokens::vocabulary::Vocabulary;
-use matcher::RecogniserMatcher;
 
 /// A recogniser of a language over bytes, with a stack: one entry for each byte taken.
 ///
@@ -46,7 +45,7 @@ pub struct Recogniser {
 }
 
 impl Recogniser {
-    /// The constraint of the recognisers that `make` makes: one for each matcher, and one for each fork once it is used.
+    /// The constraint of the recognisers that `make` makes: one for each matcher, and more once it has forks.
     pub fn new(make: impl Fn() -> Result<Box<dyn ByteRecogniser>> + Send + Sync + 'static) -> Recogniser {
         Recogniser { make: Arc::new(make) }
     }
@@ -57,6 +56,7 @@ impl Constraint for Recogniser {
     /// Those of `make` and of the recogniser; [`crate::ErrorKind::Constraint`] if it takes no byte and accepts no empty
     /// text; those of the vocabulary's trie.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        Ok(Box::new(RecogniserMatcher::new(Arc::clone(&self.make), Arc::clone(vocabulary))?))
+        let texts = RecognisedTexts::new(Arc::clone(&self.make));
+        Ok(Box::new(LanguageMatcher::new(Arc::new(texts), vocabulary)?))
     }
 }
