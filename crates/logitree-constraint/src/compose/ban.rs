@@ -26,6 +26,7 @@ struct Banned {
 }
 
 /// A matcher, and the node of the finder after its tokens.
+#[derive(Clone)]
 pub(super) struct Without {
     banned: Arc<Banned>,
     inner: Box<dyn Matcher>,
@@ -77,15 +78,6 @@ impl Without {
 }
 
 impl Live for Without {
-    fn fork(&self) -> Self {
-        Without {
-            banned: Arc::clone(&self.banned),
-            inner: self.inner.fork(),
-            bytewise: self.bytewise,
-            nodes: self.nodes.clone(),
-        }
-    }
-
     fn key(&self) -> Option<Key> {
         Some((self.inner.state()?, u64::from(self.node())))
     }

@@ -11,6 +11,7 @@ use logitree_tokens::mask::{ids, words_for};
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// Two matchers that took the same tokens.
+#[derive(Clone)]
 pub(super) struct Both {
     sides: [Box<dyn Matcher>; 2],
     ends: Arc<[TokenId]>,
@@ -32,14 +33,6 @@ pub(super) fn both(
 }
 
 impl Live for Both {
-    fn fork(&self) -> Self {
-        Both {
-            sides: [self.sides[0].fork(), self.sides[1].fork()],
-            ends: Arc::clone(&self.ends),
-            size: self.size,
-        }
-    }
-
     fn key(&self) -> Option<Key> {
         Some((self.sides[0].state()?, self.sides[1].state()?))
     }

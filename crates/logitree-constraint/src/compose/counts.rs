@@ -59,6 +59,7 @@ struct Ending {
 }
 
 /// A matcher, and how many tokens it took.
+#[derive(Clone)]
 pub(super) struct Counted {
     shared: Arc<Shared>,
     inner: Box<dyn Matcher>,
@@ -245,15 +246,6 @@ fn undecided(left: usize) -> Error {
 }
 
 impl Live for Counted {
-    fn fork(&self) -> Self {
-        Counted {
-            shared: Arc::clone(&self.shared),
-            inner: self.inner.fork(),
-            bytewise: self.bytewise,
-            count: self.count,
-        }
-    }
-
     fn key(&self) -> Option<Key> {
         let count = match self.shared.bound {
             Bound::AtLeast(_) => self.missing(),
@@ -305,7 +297,7 @@ impl Live for Counted {
             Bound::AtMost(_) => self.ends_within(self.left()),
             // Whatever is allowed can be completed.
             Bound::AtLeast(_) if self.missing() == 0 => Ok(true),
-            Bound::AtLeast(_) => known.is_alive(self.fork()),
+            Bound::AtLeast(_) => known.is_alive(self.clone()),
         }
     }
 

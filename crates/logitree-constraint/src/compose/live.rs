@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::forced::forced_run;
 use super::search::Known;
-use crate::history::check_rollback;
-use crate::{AfterEnd, Matcher, SpanProgress};
+use crate::sequence::{History, Scratch};
+use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::{ids, words_for, AllowedTokens};
 use logitree_tokens::vocabulary::Vocabulary;
@@ -22,10 +21,7 @@ const MAX_MASKS: usize = 1 << 10;
 pub(super) type Key = (u64, u64);
 
 /// A state that tokens change in place.
-pub(super) trait Live: Send + Sync + Sized + 'static {
-    /// An independent copy.
-    fn fork(&self) -> Self;
-
+pub(super) trait Live: Clone + Send + Sync + 'static {
     /// Its numbers, where it has them.
     fn key(&self) -> Option<Key>;
 
@@ -49,7 +45,7 @@ pub(super) trait Live: Send + Sync + Sized + 'static {
 
     /// Whether what was written can be completed.
     fn is_alive(&mut self, known: &Known) -> Result<bool> {
-        known.is_alive(self.fork())
+        known.is_alive(self.clone())
     }
 
     /// Whether what is written can certainly be completed after each of these tokens, or after this one.
@@ -71,7 +67,7 @@ pub(super) trait Live: Send + Sync + Sized + 'static {
 
 /// Where a sequence is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct At {
+pub(super) struct At {
     complete: bool,
     /// Whether nothing may follow.
     finished: bool,
@@ -92,16 +88,17 @@ struct Shared {
 }
 
 /// A matcher over live states.
-pub(super) struct LiveMatcher<S> {
+pub(super) type LiveMatcher<S> = Sequence<LiveStates<S>>;
+
+/// A state that tokens change, and what can be completed after it.
+#[derive(Clone)]
+pub(super) struct LiveStates<S> {
     shared: Arc<Shared>,
     state: S,
-    at: At,
-    history: Vec<At>,
-    past_end: usize,
     /// The continuations here, once they were computed.
     mask: Option<Words>,
-    /// What was lent last.
-    shown: Words,
+    /// The same with the tokens that end the generation.
+    ending: Scratch<Vec<u32>>,
 }
 
 impl Shared {
@@ -134,17 +131,21 @@ impl<S: Live> LiveMatcher<S> {
         };
         let alive = state.is_alive(&shared.known)?;
         let complete = state.is_complete()?;
-        let at = At { complete, finished: false, ended: false };
-        let (history, shown) = (Vec::new(), Arc::from([]));
-        let mut made =
-            LiveMatcher { shared: Arc::new(shared), state, at, history, past_end: 0, mask: None, shown };
-        if !alive || made.continuations()?.iter().all(|&word| word == 0) {
+        let mut states =
+            LiveStates { shared: Arc::new(shared), state, mask: None, ending: Scratch::default() };
+        if !alive || is_none(&states.continuations()?) {
             return Err(Error::new(ErrorKind::Constraint, empty)
                 .help("no output, or only the empty one, is allowed by all parts"));
         }
-        Ok(made)
+        Ok(Sequence::begin(states, At { complete, finished: false, ended: false }))
     }
+}
 
+fn is_none(words: &[u32]) -> bool {
+    words.iter().all(|&word| word == 0)
+}
+
+impl<S: Live> LiveStates<S> {
     /// The tokens after which what is written can be completed, without those that end the generation.
     fn continuations(&mut self) -> Result<Words> {
         if let Some(known) = &self.mask {
@@ -197,78 +198,55 @@ impl<S: Live> LiveMatcher<S> {
     /// Where the state is, after a token that led to something alive.
     fn look(&mut self) -> Result<At> {
         let complete = self.state.is_complete()?;
-        let finished = complete && self.continuations()?.iter().all(|&word| word == 0);
+        let finished = complete && is_none(&self.continuations()?);
         Ok(At { complete, finished, ended: false })
     }
 }
 
-impl<S: Live> Matcher for LiveMatcher<S> {
+impl<S: Live> States for LiveStates<S> {
+    type At = At;
+
     fn vocabulary_size(&self) -> usize {
         self.shared.size
     }
 
-    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        if self.at.finished {
-            return self.shared.after.allowed();
-        }
-        let mut words = self.continuations()?;
-        if self.at.complete && !self.shared.ends.is_empty() {
-            let mut with_ends = words.to_vec();
-            self.shared.ends.iter().for_each(|&end| with_ends[end as usize / 32] |= 1 << (end % 32));
-            words = with_ends.into();
-        }
-        if words.iter().all(|&word| word == 0) {
-            return Err(Error::new(ErrorKind::Constraint, "no token continues the output here")
-                .at(format!("token {} of the text", self.history.len())));
-        }
-        self.shown = words;
-        Ok(AllowedTokens::Mask(&self.shown))
+    fn after_end(&self) -> &AfterEnd {
+        &self.shared.after
     }
 
-    fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
-        if self.at.finished {
-            return Ok(self.shared.after.takes(token));
-        }
-        if self.mask.is_some() {
-            return Ok(self.allowed()?.contains(token));
-        }
-        let before = self.accepted();
-        let taken = self.take(token)?;
-        self.rollback(self.accepted() - before)?;
-        Ok(taken)
+    fn is_accepting(&self, at: &At) -> bool {
+        at.complete
     }
 
-    fn accept(&mut self, token: TokenId) -> Result<()> {
-        if self.take(token)? {
-            return Ok(());
-        }
-        let mut error = Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
-            .at(format!("token {} of the text", self.accepted()));
-        let expected = self.expected();
-        if !expected.is_empty() {
-            error = error.help(format!("expected: {}", expected.join("; or ")));
-        }
-        Err(error)
+    fn is_finished(&self, at: &At) -> bool {
+        at.finished
     }
 
-    fn take(&mut self, token: TokenId) -> Result<bool> {
-        if self.at.finished {
-            let takes = self.shared.after.takes(token);
-            self.past_end += usize::from(takes);
-            return Ok(takes);
+    fn allowed<'a>(&'a mut self, at: &'a At) -> Result<AllowedTokens<'a>> {
+        let words = self.continuations()?;
+        let shared = &self.shared;
+        if at.complete && !shared.ends.is_empty() {
+            let Scratch(ending) = &mut self.ending;
+            ending.clear();
+            ending.extend_from_slice(&words);
+            shared.ends.iter().for_each(|&end| ending[end as usize / 32] |= 1 << (end % 32));
+            return Ok(AllowedTokens::Mask(ending));
         }
+        match &self.mask {
+            Some(words) if !is_none(words) => Ok(AllowedTokens::Mask(words)),
+            _ => Err(Error::new(ErrorKind::Constraint, "no token continues the output here")),
+        }
+    }
+
+    fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
         if self.shared.ends.contains(&token) {
-            if self.at.complete {
-                self.history.push(self.at);
-                self.at = At { complete: true, finished: true, ended: true };
-            }
-            return Ok(self.at.ended);
+            return Ok(at.complete.then_some(At { complete: true, finished: true, ended: true }));
         }
         if token as usize >= self.shared.size
             || self.mask.as_ref().is_some_and(|mask| !AllowedTokens::Mask(mask).contains(token))
             || !self.state.take(token)?
         {
-            return Ok(false);
+            return Ok(None);
         }
         let mask = self.mask.take();
         let shared = Arc::clone(&self.shared);
@@ -276,105 +254,53 @@ impl<S: Live> Matcher for LiveMatcher<S> {
             Some(_) => Ok(true),
             None => self.state.is_alive(&shared.known),
         };
-        match alive.and_then(|alive| Ok(if alive { Some(self.look()?) } else { None })) {
-            Ok(Some(at)) => {
-                self.history.push(std::mem::replace(&mut self.at, at));
-                Ok(true)
-            }
-            failed => {
-                self.mask = mask;
-                self.state.rollback(1)?;
-                failed.map(|_| false)
-            }
+        let found = alive.and_then(|alive| if alive { self.look().map(Some) } else { Ok(None) });
+        if !matches!(found, Ok(Some(_))) {
+            self.mask = mask;
+            self.state.rollback(1)?;
         }
+        found
     }
 
-    fn rollback(&mut self, n: usize) -> Result<()> {
-        check_rollback(n, self.accepted())?;
-        let late = n.min(self.past_end);
-        self.past_end -= late;
-        let n = n - late;
-        if n == 0 {
-            return Ok(());
-        }
-        self.state.rollback(n - usize::from(self.at.ended))?;
-        let kept = self.history.len() - n;
-        if let Some(at) = self.history.drain(kept..).next() {
-            self.at = at;
-        }
+    fn back(&mut self, _to: &At, left: &mut [At]) -> Result<()> {
+        let ended = left.iter().filter(|at| at.ended).count();
         self.mask = None;
-        Ok(())
+        self.state.rollback(left.len() - ended)
     }
 
-    fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(LiveMatcher {
-            shared: Arc::clone(&self.shared),
-            state: self.state.fork(),
-            at: self.at,
-            history: self.history.clone(),
-            past_end: self.past_end,
-            mask: self.mask.clone(),
-            shown: Arc::from([]),
-        })
+    fn is_allowed(&mut self, at: &At, token: TokenId) -> Result<Option<bool>> {
+        if self.shared.ends.contains(&token) {
+            return Ok(Some(at.complete));
+        }
+        Ok(self.mask.as_ref().map(|mask| AllowedTokens::Mask(mask).contains(token)))
     }
 
-    fn reset(&mut self) {
-        // Cannot fail: so many were accepted.
-        drop(self.rollback(self.accepted()));
-    }
-
-    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
-        let mut run = Vec::new();
-        let walked = forced_run(self, &mut run);
-        self.rollback(run.len())?;
-        walked.map(|()| out.append(&mut run))
-    }
-
-    fn is_accepting(&self) -> bool {
-        self.at.complete
-    }
-
-    fn is_finished(&self) -> bool {
-        self.at.finished
-    }
-
-    fn after_end(&self) -> &AfterEnd {
-        &self.shared.after
-    }
-
-    fn state(&self) -> Option<u64> {
-        if self.at.ended {
+    fn state(&self, at: &At) -> Option<u64> {
+        if at.ended {
             return Some(u64::MAX);
         }
         self.state.key().map(|key| self.shared.number(key))
     }
 
-    fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
-        if self.at.finished {
-            return Ok(None);
-        }
+    fn bias(&mut self, _at: &At) -> Result<Option<(TokenId, f32)>> {
         let mut wanted = None;
         for matcher in self.state.matchers_mut() {
             if !matcher.is_finished() {
                 wanted = wanted.or(matcher.bias()?);
             }
         }
-        let Some((token, by)) = wanted else { return Ok(None) };
-        Ok(self.is_allowed(token)?.then_some((token, by)))
+        Ok(wanted)
     }
 
-    fn spans(&self) -> Option<&SpanProgress> {
+    fn spans<'a>(&'a self, _history: &'a History<At>) -> Option<&'a SpanProgress> {
         self.state.matchers().into_iter().find_map(Matcher::spans)
     }
 
-    fn is_free(&self) -> bool {
-        self.at.complete && !self.at.ended && self.state.matchers().iter().all(|matcher| matcher.is_free())
+    fn is_free(&self, at: &At) -> bool {
+        at.complete && self.state.matchers().iter().all(|matcher| matcher.is_free())
     }
 
-    fn expected(&self) -> Vec<String> {
-        if self.at.finished {
-            return Vec::new();
-        }
+    fn expected(&self, _at: &At) -> Vec<String> {
         let each = self.state.matchers().into_iter().map(|matcher| matcher.expected().join("; or "));
         let each: Vec<String> = each.filter(|text| !text.is_empty()).collect();
         if each.is_empty() {
@@ -383,19 +309,15 @@ impl<S: Live> Matcher for LiveMatcher<S> {
         vec![each.join("; and ")]
     }
 
-    fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
-        let mut least = if self.at.finished { 0 } else { bytes.len() };
+    fn taken(&mut self, _at: &At, bytes: &[u8]) -> Result<usize> {
+        let mut least = bytes.len();
         for matcher in self.state.matchers_mut() {
             least = least.min(matcher.taken(bytes)?);
         }
         Ok(least)
     }
 
-    fn is_ready(&self) -> bool {
-        self.at.finished || self.mask.is_some() && self.state.matchers().iter().all(|one| one.is_ready())
-    }
-
-    fn accepted(&self) -> usize {
-        self.history.len() + self.past_end
+    fn is_ready(&self, _at: &At) -> bool {
+        self.mask.is_some() && self.state.matchers().iter().all(|one| one.is_ready())
     }
 }
