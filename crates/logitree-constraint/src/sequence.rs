@@ -239,6 +239,11 @@ impl<S: States> Sequence<S> {
         Sequence { states, history: History { states: vec![at], past_end: 0 } }
     }
 
+    /// The state it is in, and those before.
+    pub(crate) fn history(&self) -> &History<S::At> {
+        &self.history
+    }
+
     /// Appends the forced tokens to `run` and takes them.
     fn take_forced(&mut self, run: &mut Vec<TokenId>) -> Result<()> {
         while run.len() < MAX_FORCED && !self.is_accepting() && !self.is_finished() {

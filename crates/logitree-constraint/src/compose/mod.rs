@@ -16,8 +16,7 @@
 mod ban;
 mod both;
 mod counts;
-pub(super) mod forced;
-mod live;
+pub(super) mod live;
 pub(super) mod plan;
 mod search;
 mod threads;

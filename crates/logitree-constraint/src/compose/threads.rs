@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::plan::{Beginning, Place, Plan, Shape};
-use crate::history::check_rollback;
-use crate::{AfterEnd, Matcher, SpanProgress};
+use crate::sequence::{History, Scratch};
+use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::{words_for, AllowedTokens};
 use logitree_tokens::vocabulary::Vocabulary;
@@ -43,46 +43,35 @@ struct Shared {
 /// The places and their matchers' states, in order, and whether the composition may end.
 type StateKey = (Box<[(Place, u64)]>, bool);
 
+#[derive(Clone)]
 struct Thread {
     place: Place,
     matcher: Box<dyn Matcher>,
 }
 
-impl Thread {
-    fn fork(&self) -> Thread {
-        Thread { place: self.place, matcher: self.matcher.fork() }
-    }
-}
-
-/// What a token did.
+/// Where a sequence is, beside the threads that run.
 #[derive(Clone)]
-enum Step {
-    /// Each thread took it, and nothing began.
-    Kept {
-        complete: bool,
-    },
-    Changed(Arc<Changed>),
-    /// It ended the generation.
-    Ended,
-}
-
-struct Changed {
+pub struct At {
+    /// Whether the composition may end here.
     complete: bool,
-    /// The threads before, in order; `None` for those that are still there.
-    before: Vec<Option<Thread>>,
+    /// Whether a token ended the generation.
+    ended: bool,
+    /// The threads before the last token, in order, where other threads run after it; `None` for those that still do.
+    before: Option<Arc<Vec<Option<Thread>>>>,
+    /// The spans of what ran last, once nothing runs.
+    spans: Option<Arc<SpanProgress>>,
 }
 
 /// A matcher over the parts of a composition.
-pub struct ComposedMatcher {
+pub type ComposedMatcher = Sequence<ThreadStates>;
+
+/// The threads that run, each in step with the sequence.
+#[derive(Clone)]
+pub struct ThreadStates {
     shared: Arc<Shared>,
     threads: Vec<Thread>,
-    /// Whether the composition may end here.
-    complete: bool,
-    ended: bool,
-    history: Vec<Step>,
-    past_end: usize,
-    few: Vec<TokenId>,
-    words: Vec<u32>,
+    few: Scratch<Vec<TokenId>>,
+    words: Scratch<Vec<u32>>,
 }
 
 impl ComposedMatcher {
@@ -115,17 +104,10 @@ impl ComposedMatcher {
         let after = AfterEnd::tokens(&[], &ends);
         let shared = Arc::new(Shared { plan, parts, ends, after, size, states: Mutex::default() });
         let threads = next.places.iter().map(|&place| shared.begun(place)).collect();
-        let mut made = ComposedMatcher {
-            shared,
-            threads,
-            complete: next.end,
-            ended: false,
-            history: Vec::new(),
-            past_end: 0,
-            few: Vec::new(),
-            words: Vec::new(),
-        };
-        made.check_threads(made.threads.len())?;
+        let states = ThreadStates { shared, threads, few: Scratch::default(), words: Scratch::default() };
+        states.check_threads(states.threads.len())?;
+        let at = At { complete: next.end, ended: false, before: None, spans: None };
+        let mut made = Sequence::begin(states, at);
         made.allowed()?;
         Ok(made)
     }
@@ -133,19 +115,22 @@ impl ComposedMatcher {
     /// The parts of the outermost sequence that may be running here or begin here: one range of parts for each
     /// possibility, in order, without repeats. Parts that share tokens count as one range. Empty at the end.
     pub fn active(&self) -> Vec<Range<usize>> {
-        let covers = |thread: &Thread| self.shared.parts[thread.place.part as usize].covers.clone();
-        let mut ranges: Vec<Range<usize>> = match self.ended {
+        let states = &self.states;
+        let covers = |thread: &Thread| states.shared.parts[thread.place.part as usize].covers.clone();
+        let mut ranges: Vec<Range<usize>> = match self.history().at().ended {
             true => Vec::new(),
-            false => self.threads.iter().map(covers).collect(),
+            false => states.threads.iter().map(covers).collect(),
         };
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
         ranges.dedup();
         ranges
     }
+}
 
+impl ThreadStates {
     /// Whether the tokens of the only thread are those that are allowed, so that they need no copy.
-    fn lends(&mut self) -> Result<bool> {
-        let (ends, complete) = (&self.shared.ends, self.complete);
+    fn lends(&mut self, complete: bool) -> Result<bool> {
+        let ends = &self.shared.ends;
         let [only] = &mut self.threads[..] else { return Ok(false) };
         Ok(match only.matcher.allowed()? {
             AllowedTokens::All => false,
@@ -159,7 +144,6 @@ impl ComposedMatcher {
         }
         let message = format!("more than {MAX_THREADS} parts of a composition may be running here");
         Err(Error::new(ErrorKind::Limit, message)
-            .at(format!("token {} of the text", self.history.len()))
             .help("let each part begin with what the part before it cannot contain"))
     }
 
@@ -189,6 +173,10 @@ impl ComposedMatcher {
             thread.matcher.rollback(1)?;
         }
         Ok(())
+    }
+
+    fn rollback(&mut self, n: usize) -> Result<()> {
+        self.threads.iter_mut().try_for_each(|thread| thread.matcher.rollback(n))
     }
 
     /// The parts that begin after threads that took a token, and whether the composition may end.
@@ -231,45 +219,6 @@ impl ComposedMatcher {
         begun.retain(is_new);
         kept
     }
-
-    /// Undoes steps, last first. All threads of the state before come back.
-    fn back(&mut self, n: usize) -> Result<()> {
-        let mut pending = 0;
-        for _ in 0..n {
-            match self.history.pop() {
-                None => break,
-                Some(Step::Ended) => self.ended = false,
-                Some(Step::Kept { complete }) => {
-                    pending += 1;
-                    self.complete = complete;
-                }
-                Some(Step::Changed(changed)) => {
-                    let kept = changed.before.iter().filter(|thread| thread.is_none()).count();
-                    self.threads.truncate(kept);
-                    for thread in &mut self.threads {
-                        thread.matcher.rollback(pending + 1)?;
-                    }
-                    pending = 0;
-                    self.complete = changed.complete;
-                    let gone: Vec<Option<Thread>> = match Arc::try_unwrap(changed) {
-                        Ok(changed) => changed.before,
-                        Err(shared) => {
-                            shared.before.iter().map(|thread| thread.as_ref().map(Thread::fork)).collect()
-                        }
-                    };
-                    let mut kept = std::mem::take(&mut self.threads).into_iter();
-                    self.threads =
-                        gone.into_iter().filter_map(|thread| thread.or_else(|| kept.next())).collect();
-                }
-            }
-        }
-        if pending > 0 {
-            for thread in &mut self.threads {
-                thread.matcher.rollback(pending)?;
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Shared {
@@ -295,107 +244,83 @@ pub(super) fn is_complete(matcher: &mut dyn Matcher, ends: &[TokenId]) -> Result
     Ok(false)
 }
 
-impl Matcher for ComposedMatcher {
+impl States for ThreadStates {
+    type At = At;
+
     fn vocabulary_size(&self) -> usize {
         self.shared.size
     }
 
-    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        if self.is_finished() {
-            return self.shared.after.allowed();
-        }
-        if self.lends()? {
+    fn after_end(&self) -> &AfterEnd {
+        &self.shared.after
+    }
+
+    fn is_accepting(&self, at: &At) -> bool {
+        at.complete
+    }
+
+    fn is_finished(&self, at: &At) -> bool {
+        at.ended || at.complete && self.threads.is_empty()
+    }
+
+    fn allowed<'a>(&'a mut self, at: &'a At) -> Result<AllowedTokens<'a>> {
+        if self.lends(at.complete)? {
             return self.threads[0].matcher.allowed();
         }
-        let shared = Arc::clone(&self.shared);
-        self.few.clear();
+        let (shared, Scratch(few), Scratch(all)) = (&*self.shared, &mut self.few, &mut self.words);
+        few.clear();
         let mut wide = false;
         for thread in &mut self.threads {
             match thread.matcher.allowed()? {
-                AllowedTokens::Ids(ids) => self.few.extend_from_slice(ids),
+                AllowedTokens::Ids(ids) => few.extend_from_slice(ids),
                 allowed => {
                     if !wide {
-                        self.words.clear();
-                        self.words.resize(words_for(shared.size), 0);
+                        all.clear();
+                        all.resize(words_for(shared.size), 0);
                     }
                     let covered = thread_words(allowed, shared.size);
                     match covered {
-                        Some(words) => self.words.iter_mut().zip(words).for_each(|(to, from)| *to |= from),
-                        None => AllowedTokens::All.write(shared.size, &mut self.words),
+                        Some(words) => all.iter_mut().zip(words).for_each(|(to, from)| *to |= from),
+                        None => AllowedTokens::All.write(shared.size, all),
                     }
                     wide = true;
                 }
             }
         }
-        self.few.retain(|id| !shared.ends.contains(id));
-        if self.complete {
-            self.few.extend_from_slice(&shared.ends);
+        few.retain(|id| !shared.ends.contains(id));
+        if at.complete {
+            few.extend_from_slice(&shared.ends);
         }
         let none = if wide {
-            shared.ends.iter().for_each(|&id| self.words[id as usize / 32] &= !(1 << (id % 32)));
-            self.few.iter().for_each(|&id| self.words[id as usize / 32] |= 1 << (id % 32));
-            self.words.iter().all(|&word| word == 0)
+            shared.ends.iter().for_each(|&id| all[id as usize / 32] &= !(1 << (id % 32)));
+            few.iter().for_each(|&id| all[id as usize / 32] |= 1 << (id % 32));
+            all.iter().all(|&word| word == 0)
         } else {
-            self.few.sort_unstable();
-            self.few.dedup();
-            self.few.is_empty()
+            few.sort_unstable();
+            few.dedup();
+            few.is_empty()
         };
         if none {
             return Err(Error::new(
                 ErrorKind::Constraint,
                 "no token continues a part of the composition here",
             )
-            .at(format!("token {} of the text", self.history.len()))
             .help("a part that only an end of generation ends needs end tokens in the vocabulary"));
         }
-        Ok(if wide { AllowedTokens::Mask(&self.words) } else { AllowedTokens::Ids(&self.few) })
+        Ok(if wide { AllowedTokens::Mask(all) } else { AllowedTokens::Ids(few) })
     }
 
-    fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
-        if self.is_finished() {
-            return Ok(self.shared.after.takes(token));
-        }
+    fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
         if self.is_end(token) {
-            return Ok(self.complete);
+            let end = At { complete: true, ended: true, before: None, spans: None };
+            return Ok(at.complete.then_some(end));
         }
-        for thread in &mut self.threads {
-            if !thread.matcher.is_finished() && thread.matcher.is_allowed(token)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn accept(&mut self, token: TokenId) -> Result<()> {
-        if self.take(token)? {
-            return Ok(());
-        }
-        let mut error = Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
-            .at(format!("token {} of the text", self.accepted()));
-        let expected = self.expected();
-        if !expected.is_empty() {
-            error = error.help(format!("expected: {}", expected.join("; or ")));
-        }
-        Err(error)
-    }
-
-    fn take(&mut self, token: TokenId) -> Result<bool> {
-        if self.is_finished() {
-            let takes = self.shared.after.takes(token);
-            self.past_end += usize::from(takes);
-            return Ok(takes);
-        }
-        if self.is_end(token) || token as usize >= self.shared.size {
-            if self.complete && self.is_end(token) {
-                self.ended = true;
-                self.history.push(Step::Ended);
-                return Ok(true);
-            }
-            return Ok(false);
+        if token as usize >= self.shared.size {
+            return Ok(None);
         }
         let taken = self.offer(token)?;
         if !taken.contains(&true) {
-            return Ok(false);
+            return Ok(None);
         }
         let (mut begun, complete) = match self.follow(&taken) {
             Ok(next) => next,
@@ -405,10 +330,16 @@ impl Matcher for ComposedMatcher {
             }
         };
         let kept = self.kept(&taken, &mut begun);
-        let before = std::mem::replace(&mut self.complete, complete);
+        let mut next = At { complete, ended: false, before: None, spans: None };
         if begun.is_empty() && kept.iter().all(|&kept| kept) {
-            self.history.push(Step::Kept { complete: before });
-            return Ok(true);
+            return Ok(Some(next));
+        }
+        if begun.is_empty() && !kept.contains(&true) {
+            let mut last =
+                self.threads.iter().zip(&taken).filter(|(_, &taken)| taken).map(|(thread, _)| thread);
+            if let (Some(only), None) = (last.next(), last.next()) {
+                next.spans = only.matcher.spans().cloned().map(Arc::new);
+            }
         }
         let mut gone = Vec::with_capacity(kept.len());
         let mut threads = Vec::with_capacity(kept.len() + begun.len());
@@ -425,63 +356,43 @@ impl Matcher for ComposedMatcher {
         }
         threads.append(&mut begun);
         self.threads = threads;
-        self.history.push(Step::Changed(Arc::new(Changed { complete: before, before: gone })));
-        Ok(true)
+        next.before = Some(Arc::new(gone));
+        Ok(Some(next))
     }
 
-    fn spans(&self) -> Option<&SpanProgress> {
-        match &self.threads[..] {
-            [only] => only.matcher.spans(),
-            _ => None,
+    /// Undoes tokens, the last first. All threads of the state before come back.
+    fn back(&mut self, _to: &At, left: &mut [At]) -> Result<()> {
+        let mut pending = 0;
+        for at in left.iter_mut().rev() {
+            pending += usize::from(!at.ended);
+            let Some(before) = at.before.take() else { continue };
+            let kept = before.iter().filter(|thread| thread.is_none()).count();
+            self.threads.truncate(kept);
+            self.rollback(pending)?;
+            pending = 0;
+            let mut kept = std::mem::take(&mut self.threads).into_iter();
+            self.threads = Arc::unwrap_or_clone(before)
+                .into_iter()
+                .filter_map(|thread| thread.or_else(|| kept.next()))
+                .collect();
         }
+        self.rollback(pending)
     }
 
-    fn rollback(&mut self, n: usize) -> Result<()> {
-        check_rollback(n, self.accepted())?;
-        let late = n.min(self.past_end);
-        self.past_end -= late;
-        self.back(n - late)
+    fn is_allowed(&mut self, at: &At, token: TokenId) -> Result<Option<bool>> {
+        if self.is_end(token) {
+            return Ok(Some(at.complete));
+        }
+        for thread in &mut self.threads {
+            if !thread.matcher.is_finished() && thread.matcher.is_allowed(token)? {
+                return Ok(Some(true));
+            }
+        }
+        Ok(Some(false))
     }
 
-    fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(ComposedMatcher {
-            shared: Arc::clone(&self.shared),
-            threads: self.threads.iter().map(Thread::fork).collect(),
-            complete: self.complete,
-            ended: self.ended,
-            history: self.history.clone(),
-            past_end: self.past_end,
-            few: Vec::new(),
-            words: Vec::new(),
-        })
-    }
-
-    fn reset(&mut self) {
-        // Cannot fail: so many were accepted.
-        drop(self.rollback(self.accepted()));
-    }
-
-    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
-        let mut run = Vec::new();
-        let walked = super::forced::forced_run(self, &mut run);
-        self.rollback(run.len())?;
-        walked.map(|()| out.append(&mut run))
-    }
-
-    fn is_accepting(&self) -> bool {
-        self.complete || self.ended
-    }
-
-    fn is_finished(&self) -> bool {
-        self.ended || self.complete && self.threads.is_empty()
-    }
-
-    fn after_end(&self) -> &AfterEnd {
-        &self.shared.after
-    }
-
-    fn state(&self) -> Option<u64> {
-        if self.ended {
+    fn state(&self, at: &At) -> Option<u64> {
+        if at.ended {
             return Some(u64::MAX);
         }
         let number = |thread: &Thread| Some((thread.place, thread.matcher.state()?));
@@ -489,25 +400,29 @@ impl Matcher for ComposedMatcher {
         key.sort_unstable();
         let mut states = self.shared.states.lock().unwrap_or_else(PoisonError::into_inner);
         let next = states.len() as u64;
-        Some(*states.entry((key.into(), self.complete)).or_insert(next))
+        Some(*states.entry((key.into(), at.complete)).or_insert(next))
     }
 
-    fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
+    fn bias(&mut self, _at: &At) -> Result<Option<(TokenId, f32)>> {
         let ends = &self.shared.ends;
         match &mut self.threads[..] {
-            [only] if !self.ended => Ok(only.matcher.bias()?.filter(|(token, _)| !ends.contains(token))),
+            [only] => Ok(only.matcher.bias()?.filter(|(token, _)| !ends.contains(token))),
             _ => Ok(None),
         }
     }
 
-    fn is_free(&self) -> bool {
-        matches!(&self.threads[..], [only] if self.complete && only.matcher.is_free())
+    fn spans<'a>(&'a self, history: &'a History<At>) -> Option<&'a SpanProgress> {
+        match &self.threads[..] {
+            [only] => only.matcher.spans(),
+            _ => history.at().spans.as_deref(),
+        }
     }
 
-    fn expected(&self) -> Vec<String> {
-        if self.ended {
-            return Vec::new();
-        }
+    fn is_free(&self, at: &At) -> bool {
+        matches!(&self.threads[..], [only] if at.complete && only.matcher.is_free())
+    }
+
+    fn expected(&self, _at: &At) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for text in self.threads.iter().flat_map(|thread| thread.matcher.expected()) {
             if !all.contains(&text) {
@@ -517,7 +432,7 @@ impl Matcher for ComposedMatcher {
         all
     }
 
-    fn expected_after(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
+    fn expected_after(&mut self, _at: &At, bytes: &[u8]) -> Result<Vec<String>> {
         let mut all: Vec<String> = Vec::new();
         for thread in &mut self.threads {
             if thread.matcher.taken(bytes)? == bytes.len() {
@@ -527,21 +442,16 @@ impl Matcher for ComposedMatcher {
         Ok(all)
     }
 
-    fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
+    fn taken(&mut self, _at: &At, bytes: &[u8]) -> Result<usize> {
         let mut most = 0;
-        let running = if self.ended { &mut [][..] } else { &mut self.threads[..] };
-        for thread in running {
+        for thread in &mut self.threads {
             most = most.max(thread.matcher.taken(bytes)?);
         }
         Ok(most)
     }
 
-    fn is_ready(&self) -> bool {
+    fn is_ready(&self, _at: &At) -> bool {
         self.threads.iter().all(|thread| thread.matcher.is_ready())
-    }
-
-    fn accepted(&self) -> usize {
-        self.history.len() + self.past_end
     }
 }
 

@@ -645,6 +645,24 @@ fn compositions_know_the_spans_of_their_only_skeleton() {
 }
 
 #[test]
+fn compositions_keep_the_last_span_once_they_have_ended() {
+    let (vocabulary, _) = words();
+    let mut matcher = Composition::of(Arc::new(planner())).composed(&vocabulary).unwrap();
+    let rest = "7,\"thought\":\"hi\"}".bytes().map(TokenId::from);
+    for token in [261, 260, 262].into_iter().chain(rest) {
+        matcher.accept(token).unwrap();
+    }
+    assert!(matcher.is_finished());
+    let marks = matcher.spans().expect("a skeleton's").ended().marks(0);
+    let text = "{\"action\":\"MUTE\",\"n\":7,\"thought\":\"hi\"}";
+    let (kind, span, at) = (MarkKind::End, 5, text.len() - 1);
+    assert_eq!(marks.last(), Some(&SpanMark { kind, span, at, value: None }));
+    matcher.fork().rollback(1).unwrap();
+    matcher.rollback(3).unwrap();
+    assert_eq!(matcher.spans().expect("a skeleton's").active().unwrap().number, 5);
+}
+
+#[test]
 fn hostile_forms_are_refused_with_their_place() {
     let many: Vec<usize> = (0..1_000_000).collect();
     let deep = (0..200).fold(json!([]), |inner, _| json!([{"kind": "array", "items": inner}]));
