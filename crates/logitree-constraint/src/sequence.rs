@@ -224,6 +224,11 @@ impl<A> History<A> {
     pub fn accepted(&self) -> usize {
         self.states.len() - 1 + self.past_end
     }
+
+    /// The state after the first `tokens`; the present one where they are fewer.
+    pub fn after(&self, tokens: usize) -> &A {
+        self.states.get(tokens).unwrap_or_else(|| self.at())
+    }
 }
 
 /// A matcher over the states of a kind of constraint.
