@@ -412,7 +412,8 @@ impl<S: States> Matcher for Sequence<S> {
         if self.is_finished() || self.is_accepting() || self.states.forced(self.history.at(), out)? {
             return Ok(());
         }
-        S::within(self, |here| {
+        let accepted = self.accepted();
+        let work = |here: &mut Self| {
             let mut run = Vec::new();
             let walked = here.take_forced(&mut run);
             here.rollback(run.len())?;
@@ -423,7 +424,8 @@ impl<S: States> Matcher for Sequence<S> {
             }
             out.append(&mut run);
             Ok(())
-        })
+        };
+        S::within(self, work).map_err(|error| placed::<S>(error, accepted))
     }
 
     fn is_accepting(&self) -> bool {

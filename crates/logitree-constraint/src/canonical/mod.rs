@@ -16,11 +16,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 mod doubts;
 mod kept;
 
-use super::history::History;
 use super::query::Certain;
-use super::row_matcher::not_allowed;
-use super::skeleton::SpanProgress;
-use super::{AfterEnd, Matcher};
+use super::{AfterEnd, Matcher, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use doubts::{Doubts, Look, Walked};
 use kept::Kept;
@@ -28,8 +25,6 @@ use logitree_automata::interrupt::{self, Allowance};
 use logitree_tokens::mask::{count, ids, words_for, AllowedTokens};
 use logitree_tokens::tokenizer::{DeadEnds, Judge, Place, Row, Speller, Tokenizer};
 
-/// The most forced tokens given at once.
-const MAX_FORCED: usize = 1_000;
 /// How many tokens are looked ahead.
 const MAX_AHEAD: usize = 6;
 /// Where more tokens than this may follow, one of them is taken to continue.
@@ -122,17 +117,19 @@ impl Default for Known {
 }
 
 /// A matcher in the tokenizer's own spelling.
-pub struct Canonical {
+pub type Canonical = Sequence<Spelled>;
+
+/// Another matcher, and where the tokenizer is after the same tokens.
+#[derive(Clone)]
+pub struct Spelled {
     inner: Box<dyn Matcher>,
     tokenizer: Speller,
     known: Arc<Mutex<Known>>,
     at: Place,
     /// The steps that one call may take.
     fuel: u64,
-    history: History<Place>,
     /// The mask here, once it was asked for.
     allowed: Option<Arc<Allowed>>,
-    state: Option<u64>,
 }
 
 impl Canonical {
@@ -178,48 +175,51 @@ impl Canonical {
                     .unwrap_or_else(Judge::start);
             }
         }
-        let (history, known) = (History::default(), Arc::default());
-        let mut made = Canonical {
-            inner: inner.fork(),
-            tokenizer,
-            known,
-            at,
-            fuel,
-            history,
-            allowed: None,
-            state: None,
-        };
+        let (inner, known) = (inner.fork(), Arc::default());
+        let states = Spelled { inner, tokenizer, known, at, fuel, allowed: None };
+        let number = states.number();
+        let mut made = Sequence::begin(states, (at, number));
         // A matcher's history before this one began is not its own.
-        if !made.inner.is_finished() {
-            made.within(Canonical::find)?;
+        if !made.is_finished() {
+            made.allowed()?;
         }
-        made.number();
         Ok(made)
     }
 
+    /// The steps of fuel that all calls on it and its copies have consumed. Counted, not timed.
+    pub fn steps(&self) -> u64 {
+        self.states.known().steps
+    }
+}
+
+impl Spelled {
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
         // Entries are written when they are whole.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn number(&mut self) {
-        self.state = self.inner.state().map(|state| {
-            let mut known = self.known();
-            let key = (state, self.at);
-            if let Some(&number) = known.states.get(&key) {
-                return number;
-            }
-            let number = known.next_state;
-            known.next_state += 1;
-            known.states.keep(key, number, 0);
-            number
-        });
+    /// A number for the state.
+    fn number(&self) -> Option<u64> {
+        let key = (self.inner.state()?, self.at);
+        let mut known = self.known();
+        if let Some(&number) = known.states.get(&key) {
+            return Some(number);
+        }
+        let number = known.next_state;
+        known.next_state += 1;
+        known.states.keep(key, number, 0);
+        Some(number)
     }
 
     /// Does the work of one call, within its fuel.
-    fn within<R>(&mut self, work: impl FnOnce(&mut Canonical) -> Result<R>) -> Result<R> {
+    fn spending<R>(&mut self, work: impl FnOnce(&mut Spelled) -> Result<R>) -> Result<R> {
         let allowance = Allowance::new(self.fuel);
         let done = work(self);
+        self.spent(&allowance, done)
+    }
+
+    /// Counts the steps of one call, and names the limit where they were too many.
+    fn spent<R>(&self, allowance: &Allowance, done: Result<R>) -> Result<R> {
         let steps = allowance.consumed();
         self.known().steps += steps;
         done.map_err(|error| {
@@ -228,14 +228,8 @@ impl Canonical {
             }
             let message = format!("finding the tokens in canonical spelling takes more than {steps} steps");
             Error::new(ErrorKind::Limit, message)
-                .at(format!("token {}", self.history.before_end()))
                 .help("give canonical more fuel, or allow every spelling: leave it out")
         })
-    }
-
-    /// The steps of fuel that all calls on it and its copies have consumed. Counted, not timed.
-    pub fn steps(&self) -> u64 {
-        self.known().steps
     }
 
     /// Consumes the fuel for a few operations on whole masks.
@@ -294,7 +288,6 @@ impl Canonical {
                 ErrorKind::Constraint,
                 "no text that the constraint allows here has a spelling that the tokenizer would give",
             )
-            .at(format!("token {}", self.history.before_end()))
             .help("allow every spelling: leave out canonical"));
         }
         Ok(if found <= MANY { Allowed::Ids(ids(&words).collect()) } else { Allowed::Words(words) })
@@ -337,7 +330,7 @@ impl Canonical {
         Ok((!is_dead).then_some(next))
     }
 
-    /// As [`Canonical::doubts`], of one token, where they are not known of all.
+    /// As [`Spelled::doubts`], of one token, where they are not known of all.
     fn doubt(&mut self, token: TokenId) -> Result<Option<Arc<Doubts>>> {
         let Some(key) = self.inner.state().zip(self.at.set_alone()) else { return Ok(None) };
         let Some(walk) = self.inner.byte_walk() else { return Ok(None) };
@@ -352,7 +345,7 @@ impl Canonical {
     }
 
     /// The token here, if only one is allowed. That two are is mostly seen from the first of the other matcher's.
-    fn sole(&mut self) -> Result<Option<TokenId>> {
+    fn only(&mut self) -> Result<Option<TokenId>> {
         if !self.is_known() {
             let (mut found, mut asked) = (None, 0);
             for token in self.first(MAX_ASKED)? {
@@ -440,7 +433,7 @@ impl Canonical {
         Ok(())
     }
 
-    /// As [`Canonical::sift`], once the other matcher has taken the byte.
+    /// As [`Spelled::sift`], once the other matcher has taken the byte.
     fn sift_after(&mut self, tokens: &[TokenId], depth: usize, risky: &mut Vec<TokenId>) -> Result<()> {
         let Some(state) = self.inner.state().filter(|_| !self.inner.is_finished()) else {
             risky.extend_from_slice(tokens);
@@ -517,7 +510,7 @@ impl Canonical {
         found
     }
 
-    /// As [`Canonical::prospect`], once the other matcher has taken the token.
+    /// As [`Spelled::prospect`], once the other matcher has taken the token.
     fn prospect_after(
         &mut self,
         place: Place,
@@ -585,72 +578,37 @@ impl Canonical {
     }
 }
 
-impl Matcher for Canonical {
+impl States for Spelled {
+    type At = (Place, Option<u64>);
+
     fn vocabulary_size(&self) -> usize {
         self.inner.vocabulary_size()
     }
 
-    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        if self.inner.is_finished() {
-            return self.inner.allowed();
-        }
+    fn after_end(&self) -> &AfterEnd {
+        self.inner.after_end()
+    }
+
+    fn is_accepting(&self, _at: &Self::At) -> bool {
+        self.inner.is_accepting() && (self.inner.is_finished() || self.tokenizer.judge().can_end(self.at))
+    }
+
+    fn is_finished(&self, _at: &Self::At) -> bool {
+        self.inner.is_finished()
+    }
+
+    fn allowed<'a>(&'a mut self, _at: &'a Self::At) -> Result<AllowedTokens<'a>> {
         if self.allowed.is_none() {
-            self.within(Canonical::find)?;
+            self.spending(Spelled::find)?;
         }
         Ok(self.allowed.as_deref().map_or(AllowedTokens::Ids(&[]), Allowed::borrow))
     }
 
-    fn wider(&mut self) -> Result<Option<AllowedTokens<'_>>> {
-        if self.inner.is_finished() || self.is_known() {
+    fn next(&mut self, _at: &Self::At, token: TokenId) -> Result<Option<Self::At>> {
+        if token as usize >= self.inner.vocabulary_size() {
             return Ok(None);
         }
-        self.inner.allowed().map(Some)
-    }
-
-    fn is_allowed(&mut self, token: TokenId) -> Result<bool> {
-        if self.inner.is_finished() {
-            return self.inner.is_allowed(token);
-        }
-        if self.is_known() {
-            return Ok(self.allowed()?.contains(token));
-        }
-        if token as usize >= self.vocabulary_size() {
-            return Ok(false);
-        }
-        self.within(|here| Ok(here.inner.is_allowed(token)? && here.decide(token)?.is_some()))
-    }
-
-    fn accept(&mut self, token: TokenId) -> Result<()> {
-        if self.take(token)? {
-            return Ok(());
-        }
-        if self.inner.is_finished() {
-            return self.inner.accept(token);
-        }
-        if self.inner.is_allowed(token)? {
-            return Err(Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
-                .at(format!("token {} of the text", self.history.accepted()))
-                .help("the tokenizer would spell the text otherwise"));
-        }
-        let few = match self.within(Canonical::find)?.as_ref() {
-            Allowed::Ids(ids) => ids.clone(),
-            Allowed::Words(words) => ids(words).take(9).collect(),
-        };
-        Err(not_allowed(token, &few, self.history.accepted(), "text"))
-    }
-
-    fn take(&mut self, token: TokenId) -> Result<bool> {
-        if self.inner.is_finished() {
-            let taken = self.inner.take(token)?;
-            if taken {
-                self.history.push_past_end();
-            }
-            return Ok(taken);
-        }
-        if token as usize >= self.vocabulary_size() {
-            return Ok(false);
-        }
-        let next = self.within(|here| {
+        let next = self.spending(|here| {
             let next = match here.is_known() {
                 true if !here.find()?.borrow().contains(token) => None,
                 true => here.tokenizer.judge().step(here.at, token),
@@ -659,126 +617,72 @@ impl Matcher for Canonical {
             let Some(next) = next else { return Ok(None) };
             Ok(here.inner.take(token)?.then_some(next))
         })?;
-        let Some(next) = next else { return Ok(false) };
-        self.history.push(std::mem::replace(&mut self.at, next));
-        self.allowed = None;
-        self.number();
-        Ok(true)
+        Ok(next.map(|next| {
+            self.at = next;
+            self.allowed = None;
+            (next, self.number())
+        }))
     }
 
-    fn rollback(&mut self, n: usize) -> Result<()> {
-        let before = self.history.rollback(n)?;
-        self.inner.rollback(n)?;
-        if let Some(before) = before {
-            self.at = before;
-            self.allowed = None;
-            self.number();
-        }
+    fn back(&mut self, to: &Self::At, left: &mut [Self::At]) -> Result<()> {
+        self.inner.rollback(left.len())?;
+        self.at = to.0;
+        self.allowed = None;
         Ok(())
     }
 
-    fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(Canonical {
-            inner: self.inner.fork(),
-            tokenizer: self.tokenizer.clone(),
-            known: Arc::clone(&self.known),
-            at: self.at,
-            fuel: self.fuel,
-            history: self.history.clone(),
-            allowed: self.allowed.clone(),
-            state: self.state,
-        })
+    fn speaker(&self, _at: &Self::At) -> Option<&dyn Matcher> {
+        Some(&*self.inner)
     }
 
-    fn reset(&mut self) {
-        let accepted = self.history.accepted();
-        if let Some(start) = self.history.reset() {
-            self.at = start;
-            self.allowed = None;
+    fn speaker_mut(&mut self, _at: &Self::At) -> Option<&mut dyn Matcher> {
+        Some(&mut *self.inner)
+    }
+
+    fn is_allowed(&mut self, at: &Self::At, token: TokenId) -> Result<Option<bool>> {
+        if self.is_known() {
+            return Ok(Some(self.allowed(at)?.contains(token)));
         }
-        // The other matcher may have been born earlier.
-        if self.inner.rollback(accepted).is_err() {
-            self.inner.reset();
+        if token as usize >= self.inner.vocabulary_size() {
+            return Ok(Some(false));
         }
-        self.number();
+        self.spending(|here| Ok(Some(here.inner.is_allowed(token)? && here.decide(token)?.is_some())))
     }
 
-    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
-        self.within(|here| {
-            let mut run = Vec::new();
-            let walked = (|| {
-                while run.len() < MAX_FORCED && !here.is_accepting() && !here.inner.is_finished() {
-                    let Some(only) = here.sole()? else { break };
-                    if !here.take(only)? {
-                        break;
-                    }
-                    run.push(only);
-                }
-                Ok(())
-            })();
-            here.rollback(run.len())?;
-            // What is left of a run is found when it is asked for there, with fuel of its own.
-            let is_piece = !run.is_empty() && interrupt::left() == Some(0) && !interrupt::has_come();
-            if !is_piece {
-                walked?;
-            }
-            out.append(&mut run);
-            Ok(())
-        })
-    }
-
-    fn is_accepting(&self) -> bool {
-        self.inner.is_accepting() && (self.inner.is_finished() || self.tokenizer.judge().can_end(self.at))
-    }
-
-    fn is_finished(&self) -> bool {
-        self.inner.is_finished()
-    }
-
-    fn after_end(&self) -> &AfterEnd {
-        self.inner.after_end()
-    }
-
-    fn state(&self) -> Option<u64> {
-        self.state
-    }
-
-    fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
-        match self.inner.bias()? {
-            Some((token, by)) if self.allowed()?.contains(token) => Ok(Some((token, by))),
-            _ => Ok(None),
+    fn wider<'a>(&'a mut self, _at: &'a Self::At) -> Result<Option<AllowedTokens<'a>>> {
+        if self.is_known() {
+            return Ok(None);
         }
+        self.inner.allowed().map(Some)
     }
 
-    fn spans(&self) -> Option<&SpanProgress> {
-        self.inner.spans()
+    fn sole(&mut self, _at: &Self::At) -> Result<Option<TokenId>> {
+        self.only()
     }
 
-    fn is_free(&self) -> bool {
-        self.inner.is_free()
+    fn within<R>(
+        sequence: &mut Sequence<Self>,
+        work: impl FnOnce(&mut Sequence<Self>) -> Result<R>,
+    ) -> Result<R> {
+        let allowance = Allowance::new(sequence.states.fuel);
+        let done = work(sequence);
+        sequence.states.spent(&allowance, done)
     }
 
-    fn expected(&self) -> Vec<String> {
-        self.inner.expected()
+    fn refusal(&mut self, _at: &Self::At, token: TokenId) -> Result<Option<String>> {
+        let otherwise = || "the tokenizer would spell the text otherwise".to_string();
+        Ok(self.inner.is_allowed(token)?.then(otherwise))
     }
 
-    fn expected_after(&mut self, bytes: &[u8]) -> Result<Vec<String>> {
-        self.inner.expected_after(bytes)
+    fn state(&self, at: &Self::At) -> Option<u64> {
+        at.1
     }
 
-    fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
-        self.inner.taken(bytes)
-    }
-
-    fn certain(&mut self, most: usize) -> Result<Option<Certain>> {
+    fn certain(&mut self, _at: &Self::At, most: usize) -> Result<Option<Certain>> {
         self.inner.certain(most)
     }
 
-    fn is_ready(&self) -> bool {
+    fn is_ready(&self, _at: &Self::At) -> bool {
         self.allowed.is_some()
-    }
-
-    fn accepted(&self) -> usize {
-        self.history.accepted()
     }
 }

@@ -399,7 +399,7 @@ fn what_has_no_canonical_spelling_is_an_error_with_its_place() {
     let ends = End { tokens: Some(vec![end]), ..End::default() };
     let broken = Choices::new(&[&b"a\xc3"[..]], tokenizer.vocabulary(), &ends).unwrap();
     let error = Canonical::new(&*broken.matcher(), &tokenizer, &[]).err().expect("half a character");
-    assert_eq!((error.kind, error.place.as_str()), (ErrorKind::Constraint, "token 0"));
+    assert_eq!((error.kind, error.place.as_str()), (ErrorKind::Constraint, "token 0 of the text"));
     assert!(Canonical::new(&*broken.matcher(), &other, &[]).is_err());
     // Half a character may be followed by its other half, but the text ends.
     let whole = Choices::new(&["a\u{e9}"], tokenizer.vocabulary(), &ends).unwrap();
