@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use laws::Seen;
 use libfuzzer_sys::fuzz_target;
-use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, CatalogueSnapshot};
+use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, ItemWalk};
 use logitree::constraint::reasoning::ReasoningStart;
 use logitree::constraint::{
     draft_masks, fill, Choices, End, Grammar, GrammarLimits, Matcher, ReasoningBudget, ReasoningOptions,
@@ -147,7 +147,7 @@ impl Then {
         Ok(match self {
             Then::Nothing => None,
             Then::Items(items, end) => {
-                Some(Box::new(CatalogueMatcher::new(items.clone(), Some(*end), size)?))
+                Some(Box::new(ItemWalk { snapshot: items.clone(), end: Some(*end) }.sequence(size, &[])?))
             }
             Then::Grammar(grammar) => Some(grammar.matcher()?),
             Then::Names(names) => Some(names.matcher()),

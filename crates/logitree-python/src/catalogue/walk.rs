@@ -1,9 +1,7 @@
 //! A catalogue at one moment, walked by arrays of states, in Python.
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
-use logitree::catalogue::{
-    BeamRows, CatalogueMatcher, Continuations, IntersectionMatcher, ItemWalk, WalkState, MAX_TOKEN,
-};
+use logitree::catalogue::{BeamRows, Continuations, IntersectionMatcher, ItemWalk, WalkState, MAX_TOKEN};
 use logitree::mask::words_for;
 use logitree::vocabulary::MAX_TOKENS;
 use logitree::{Error, ErrorKind, TokenId};
@@ -273,10 +271,8 @@ impl PyItemWalk {
         let (snapshot, end, size) = (self.walk.snapshot.clone(), self.walk.end, self.vocabulary_size);
         let own = self.vocabulary.as_ref().map(|known| known.clone_ref(py));
         let Some(others) = intersect else {
-            let mut matcher = CatalogueMatcher::new(snapshot, end, size).map_err(to_py)?;
-            if let Some(known) = &own {
-                matcher = matcher.followed_by(&known.get().0);
-            }
+            let after = own.as_ref().map_or(&[][..], |known| known.get().0.end_of_generation());
+            let matcher = self.walk.sequence(size, after).map_err(to_py)?;
             return Ok(PyMatcher::of(Box::new(matcher), own));
         };
         let (others, theirs) = forks_of(others)?;

@@ -3,59 +3,45 @@
 use std::sync::Arc;
 
 use super::{damaged, CatalogueSnapshot, Continuations, ItemWalk, WalkState};
-use crate::constraint::{not_allowed, AfterEnd, Constraint, History, Matcher};
+use crate::constraint::{AfterEnd, Constraint, Matcher, Sequence, States};
 use crate::mask::AllowedTokens;
 use crate::vocabulary::{Vocabulary, MAX_TOKENS};
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// Forced tokens that are given at once.
-const FORCED: usize = 1000;
-
 /// A matcher over a snapshot of a catalogue.
+pub type CatalogueMatcher = Sequence<Items>;
+
+/// The states of a snapshot, each with what may follow it, the end token included; computed when the state is entered.
 #[derive(Clone)]
-pub struct CatalogueMatcher {
+pub struct Items {
     snapshot: CatalogueSnapshot,
     end: Option<TokenId>,
     after: AfterEnd,
     vocabulary_size: usize,
-    history: History<(WalkState, Arc<Continuations>)>,
-    state: WalkState,
-    /// What may follow the current state, the end token included; computed when the state is entered.
-    here: Arc<Continuations>,
 }
 
-impl CatalogueMatcher {
+impl ItemWalk {
     /// At the beginning of an item. With an end token every item ends with it; without, an item is over with its last
-    /// token. After an item comes the end token; without one, nothing: see [`CatalogueMatcher::followed_by`].
+    /// token. After an item comes the end token; without one, those in `after`.
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if there is no item, if a token is outside the vocabulary, or if one item is the
     /// beginning of another and nothing says where it ends; [`ErrorKind::Payload`] if the index is damaged.
-    pub fn new(
-        snapshot: CatalogueSnapshot,
-        end: Option<TokenId>,
-        vocabulary_size: usize,
-    ) -> Result<CatalogueMatcher> {
-        check_snapshot(&snapshot, end, vocabulary_size)?;
-        let (state, history, here) = (snapshot.root(), History::default(), Arc::default());
-        let after = AfterEnd::tokens(end.as_slice(), &[]);
-        let mut matcher = CatalogueMatcher { snapshot, end, after, vocabulary_size, history, state, here };
-        matcher.here = matcher.look(state)?;
-        Ok(matcher)
+    pub fn sequence(&self, vocabulary_size: usize, after: &[TokenId]) -> Result<CatalogueMatcher> {
+        check_snapshot(&self.snapshot, self.end, vocabulary_size)?;
+        let after = AfterEnd::tokens(self.end.as_slice(), after);
+        let items = Items { snapshot: self.snapshot.clone(), end: self.end, after, vocabulary_size };
+        let at = items.at(self.snapshot.root())?;
+        Ok(Sequence::begin(items, at))
     }
+}
 
-    /// The same, where the end tokens of `vocabulary` follow an item if no other does.
-    #[must_use]
-    pub fn followed_by(self, vocabulary: &Vocabulary) -> CatalogueMatcher {
-        let after = AfterEnd::tokens(self.end.as_slice(), vocabulary.end_of_generation());
-        CatalogueMatcher { after, ..self }
-    }
-
-    /// What may follow `state`. Nothing does where an item is over.
-    fn look(&self, state: WalkState) -> Result<Arc<Continuations>> {
+impl Items {
+    /// A state and what may follow it. Nothing does where an item is over.
+    fn at(&self, state: WalkState) -> Result<(WalkState, Arc<Continuations>)> {
         let mut children = Continuations::default();
         if state == WalkState::FINISHED {
-            return Ok(Arc::new(children));
+            return Ok((state, Arc::new(children)));
         }
         self.snapshot.children(state, &mut children)?;
         if children.tokens.is_empty() && !children.is_item {
@@ -65,23 +51,22 @@ impl CatalogueMatcher {
         if children.is_item {
             add_end(&mut children, self.end);
         }
-        Ok(Arc::new(children))
+        Ok((state, Arc::new(children)))
     }
 }
 
 impl Constraint for ItemWalk {
     /// # Errors
-    /// As [`CatalogueMatcher::new`].
+    /// As [`ItemWalk::sequence`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        let matcher = CatalogueMatcher::new(self.snapshot.clone(), self.end, vocabulary.len())?;
-        Ok(Box::new(matcher.followed_by(vocabulary)))
+        Ok(Box::new(self.sequence(vocabulary.len(), vocabulary.end_of_generation())?))
     }
 }
 
 /// Whether one item of the tree can be generated at a time.
 ///
 /// # Errors
-/// As [`CatalogueMatcher::new`].
+/// As [`ItemWalk::sequence`].
 pub(crate) fn check_snapshot(
     snapshot: &CatalogueSnapshot,
     end: Option<TokenId>,
@@ -112,84 +97,33 @@ pub(crate) fn add_end(children: &mut Continuations, end: Option<TokenId>) {
     }
 }
 
-impl Matcher for CatalogueMatcher {
+impl States for Items {
+    type At = (WalkState, Arc<Continuations>);
+
+    const TEXT: &'static str = "item";
+
     fn vocabulary_size(&self) -> usize {
         self.vocabulary_size
-    }
-
-    fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        match &self.here.tokens[..] {
-            [] => self.after.allowed(),
-            tokens => Ok(AllowedTokens::Ids(tokens)),
-        }
-    }
-
-    fn accept(&mut self, token: TokenId) -> Result<()> {
-        if self.take(token)? {
-            return Ok(());
-        }
-        let row = match &self.here.tokens[..] {
-            [] => self.after.ids(),
-            tokens => tokens,
-        };
-        Err(not_allowed(token, row, self.accepted(), "item"))
-    }
-
-    fn take(&mut self, token: TokenId) -> Result<bool> {
-        if self.here.tokens.is_empty() {
-            return Ok(self.history.take_past_end(&self.after, token));
-        }
-        let Ok(at) = self.here.tokens.binary_search(&token) else { return Ok(false) };
-        let next = self.here.states[at];
-        let here = self.look(next)?;
-        self.history.push((self.state, std::mem::replace(&mut self.here, here)));
-        self.state = next;
-        Ok(true)
-    }
-
-    fn rollback(&mut self, n: usize) -> Result<()> {
-        if let Some(before) = self.history.rollback(n)? {
-            (self.state, self.here) = before;
-        }
-        Ok(())
-    }
-
-    fn fork(&self) -> Box<dyn Matcher> {
-        Box::new(self.clone())
-    }
-
-    fn reset(&mut self) {
-        if let Some(first) = self.history.reset() {
-            (self.state, self.here) = first;
-        }
-    }
-
-    fn forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
-        let (mut here, mut run) = (Arc::clone(&self.here), Vec::new());
-        while let ([only], [next]) = (&here.tokens[..], &here.states[..]) {
-            if run.len() == FORCED || (here.is_item && self.end.is_none()) {
-                break;
-            }
-            run.push(*only);
-            here = self.look(*next)?;
-        }
-        out.append(&mut run);
-        Ok(())
-    }
-
-    fn is_accepting(&self) -> bool {
-        self.here.is_item && self.end.is_none() || self.state == WalkState::FINISHED
-    }
-
-    fn is_finished(&self) -> bool {
-        self.here.tokens.is_empty()
     }
 
     fn after_end(&self) -> &AfterEnd {
         &self.after
     }
 
-    fn accepted(&self) -> usize {
-        self.history.accepted()
+    fn is_accepting(&self, (state, here): &Self::At) -> bool {
+        here.is_item && self.end.is_none() || *state == WalkState::FINISHED
+    }
+
+    fn is_finished(&self, (_, here): &Self::At) -> bool {
+        here.tokens.is_empty()
+    }
+
+    fn allowed<'a>(&'a mut self, (_, here): &'a Self::At) -> Result<AllowedTokens<'a>> {
+        Ok(AllowedTokens::Ids(&here.tokens))
+    }
+
+    fn next(&mut self, (_, here): &Self::At, token: TokenId) -> Result<Option<Self::At>> {
+        let Ok(at) = here.tokens.binary_search(&token) else { return Ok(None) };
+        self.at(here.states[at]).map(Some)
     }
 }

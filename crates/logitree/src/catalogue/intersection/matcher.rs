@@ -51,7 +51,7 @@ impl IntersectionMatcher {
     /// without, an item is over with its last token. `fuel` is the number of steps that one question may take.
     ///
     /// # Errors
-    /// As [`crate::catalogue::CatalogueMatcher::new`] of the tree without the peers; [`ErrorKind::Constraint`] if there is
+    /// As [`crate::catalogue::ItemWalk::sequence`] of the tree without the peers; [`ErrorKind::Constraint`] if there is
     /// no other, or if the peers allow no item; [`ErrorKind::Limit`] if that takes more than the fuel to find out.
     pub fn new(
         snapshot: CatalogueSnapshot,
@@ -88,7 +88,7 @@ impl IntersectionMatcher {
         })
     }
 
-    /// As [`crate::catalogue::CatalogueMatcher::followed_by`].
+    /// The same, where the end tokens of `vocabulary` follow an item if no other does.
     #[must_use]
     pub fn followed_by(self, vocabulary: &Vocabulary) -> IntersectionMatcher {
         let after = AfterEnd::tokens(self.end.as_slice(), vocabulary.end_of_generation());

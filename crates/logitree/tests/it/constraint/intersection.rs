@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::support::laws::{self, look};
 use crate::support::{ending_vocabulary, sequences::Sequences};
 use logitree::catalogue::{
-    intersect, BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, CatalogueSnapshot,
-    IntersectionMatcher, ItemIndex,
+    intersect, BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, IntersectionMatcher, ItemIndex,
+    ItemWalk,
 };
 use logitree::constraint::{
     Choices, Descriptor, End, Grammar, GrammarLimits, Leaf, Matcher, Payload, PayloadCheck, TokenTree,
@@ -64,9 +64,9 @@ impl Other {
     fn matcher(&self, items: &[Vec<TokenId>], vocabulary: &Arc<Vocabulary>) -> Option<Box<dyn Matcher>> {
         let with = |lists: &Lists| [lists.clone(), items.iter().step_by(2).cloned().collect()].concat();
         Some(match self {
-            Other::Tree(lists, end) => {
-                Box::new(CatalogueMatcher::new(tree(&with(lists)).snapshot(), *end, 8).ok()?)
-            }
+            Other::Tree(lists, end) => Box::new(
+                ItemWalk { snapshot: tree(&with(lists)).snapshot(), end: *end }.sequence(8, &[]).ok()?,
+            ),
             Other::Tokens(lists, ends) => {
                 let leaf =
                     |tokens: &Vec<TokenId>| Leaf { name: format!("{tokens:?}"), tokens: tokens.clone() };
@@ -189,7 +189,7 @@ proptest! {
         prop_assert_eq!(items(&kept), truth.clone());
         prop_assert_eq!(kept.len(), truth.len() as u64);
         prop_assert_eq!(kept.may_nest().unwrap(), model.needs_end());
-        let eager = CatalogueMatcher::new(kept, end, SIZE);
+        let eager = ItemWalk { snapshot: kept, end }.sequence(SIZE, &[]);
         let lazy = lazily(&snapshot, &others, end, IntersectionMatcher::FUEL);
         prop_assert_eq!(eager.is_err(), truth.is_empty() || model.needs_end() && end.is_none());
         prop_assert_eq!(lazy.is_err(), truth.is_empty() || may_nest && end.is_none());
@@ -229,7 +229,7 @@ fn one_of_many() -> (CatalogueSnapshot, Vec<Box<dyn Matcher>>) {
     let lists: Lists = (0..100).flat_map(|a| (0..100).map(move |b| vec![a, b])).collect();
     let mut wanted: Lists = (0..100).map(|a| vec![a, 100]).collect();
     wanted.push(vec![99, 99]);
-    let other = CatalogueMatcher::new(tree(&wanted).snapshot(), None, SIZE).unwrap();
+    let other = ItemWalk { snapshot: tree(&wanted).snapshot(), end: None }.sequence(SIZE, &[]).unwrap();
     (tree(&lists).snapshot(), vec![Box::new(other)])
 }
 
@@ -242,8 +242,9 @@ fn work_is_bounded_and_none_of_it_is_lost() {
     // The first item of each of these is found at once, the hundred after it are not.
     let lists: Lists = (0..100).flat_map(|a| (0..100).map(move |b| vec![a, b])).collect();
     let wanted: Lists = (0..100).map(|a| vec![a, if a == 0 { 0 } else { 99 }]).collect();
-    let others: Vec<Box<dyn Matcher>> =
-        vec![Box::new(CatalogueMatcher::new(tree(&wanted).snapshot(), None, SIZE).unwrap())];
+    let others: Vec<Box<dyn Matcher>> = vec![Box::new(
+        ItemWalk { snapshot: tree(&wanted).snapshot(), end: None }.sequence(SIZE, &[]).unwrap(),
+    )];
     let snapshot = tree(&lists).snapshot();
     let mut matcher = lazily(&snapshot, &others, None, 500).unwrap();
     let mut asked = 0;
@@ -275,12 +276,13 @@ fn what_cannot_be_is_refused() {
     let error = intersect(&snapshot, Vec::new(), None, &mut || Ok(())).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Constraint);
     let nothing: Box<dyn Matcher> =
-        Box::new(CatalogueMatcher::new(tree(&[vec![7]]).snapshot(), None, 8).unwrap());
+        Box::new(ItemWalk { snapshot: tree(&[vec![7]]).snapshot(), end: None }.sequence(8, &[]).unwrap());
     let error = lazily(&snapshot, &[others[0].fork(), nothing], None, 1 << 20).err().unwrap();
     assert!(error.kind == ErrorKind::Constraint && error.message.contains("allowed"), "{error}");
     let stop = || Err(Error::new(ErrorKind::Sampling, "enough"));
     let lists: Lists = (0..100).flat_map(|a| (0..100).map(move |b| vec![a, b])).collect();
-    let same: Box<dyn Matcher> = Box::new(CatalogueMatcher::new(snapshot.clone(), None, SIZE).unwrap());
+    let same: Box<dyn Matcher> =
+        Box::new(ItemWalk { snapshot: snapshot.clone(), end: None }.sequence(SIZE, &[]).unwrap());
     let error = intersect(&tree(&lists).snapshot(), vec![same], None, &mut { stop }).err().unwrap();
     assert_eq!(error.message, "enough");
 }

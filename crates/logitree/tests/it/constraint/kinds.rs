@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::support::laws::look;
 use logitree::catalogue::{
-    BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, Intersection, IntersectionMatcher, ItemWalk,
+    BuildOptions, Catalogue, CatalogueBuilder, Intersection, IntersectionMatcher, ItemWalk,
 };
 use logitree::constraint::reasoning::ReasoningStart;
 use logitree::constraint::{
@@ -95,7 +95,7 @@ fn reasoning_and_what_follows() {
 #[test]
 fn a_catalogue_and_an_intersection_with_it() {
     let (walk, size) = (items(), vocabulary().len());
-    same(&walk, Box::new(CatalogueMatcher::new(walk.snapshot.clone(), walk.end, size).unwrap()));
+    same(&walk, Box::new(walk.sequence(size, &[]).unwrap()));
     let fuel = IntersectionMatcher::FUEL;
     let both = Intersection { walk: walk.clone(), peers: vec![Arc::new(regex("ab.*"))], fuel };
     let peers = vec![bound("ab.*")];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::support::{ending_vocabulary, laws, sequences::tokenisations, sequences::Sequences};
-use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher};
+use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, ItemWalk};
 use logitree::constraint::{
     Choices, Descriptor, End, Leaf, Matcher, OnMismatch, Payload, PayloadCheck, TokenTree,
 };
@@ -128,7 +128,7 @@ proptest! {
         tree.add(added.iter().map(|tokens| (&tokens[..], &[][..], 1))).unwrap();
         model.all.extend(added);
         let end = ends.then_some(7);
-        match CatalogueMatcher::new(tree.snapshot(), end, 200) {
+        match (ItemWalk { snapshot: tree.snapshot(), end }).sequence(200, &[]) {
             Err(error) => {
                 prop_assert!(model.all.is_empty() || model.needs_end() && !ends, "{error}");
                 prop_assert_eq!(error.kind, ErrorKind::Constraint);

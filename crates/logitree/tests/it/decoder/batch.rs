@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher};
+use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, ItemWalk};
 use logitree::constraint::Matcher;
 use logitree::decoder::{batch, Decoder, Finish, Stop};
 use logitree::sampling::{presets, Chain, Floats, Generator, Params};
@@ -33,7 +33,7 @@ fn items(size: usize) -> Box<dyn Matcher> {
         builder.push(tokens, &[], item as u64).unwrap();
     }
     let tree = Catalogue::new(builder.finish(None, &mut |_| Ok(())).unwrap().index);
-    Box::new(CatalogueMatcher::new(tree.snapshot(), Some(END), size).unwrap())
+    Box::new(ItemWalk { snapshot: tree.snapshot(), end: Some(END) }.sequence(size, &[]).unwrap())
 }
 
 /// Row `at`: every other one is constrained, each draws in its own way and stops at its own length.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use half::{bf16, f16};
-use logitree::catalogue::{BeamCandidate, BeamRows, CatalogueMatcher, Continuations, ItemWalk, WalkState};
+use logitree::catalogue::{BeamCandidate, BeamRows, Continuations, ItemWalk, WalkState};
 use logitree::constraint::Matcher;
 use logitree::mask::{ids, words_for};
 use logitree::sampling::Floats;
@@ -228,7 +228,7 @@ impl View {
     /// A matcher follows an item to its end.
     fn follow(&self, kind: &Kind, random: &mut Random) -> &'static str {
         let largest = self.paths.snapshot.largest().max(self.paths.end.unwrap_or(0)) as usize;
-        let made = CatalogueMatcher::new(self.paths.snapshot.clone(), self.paths.end, IDS);
+        let made = self.paths.sequence(IDS, &[]);
         let Some((tokens, _)) = self.truth.any(random, kind).filter(|_| largest < IDS) else {
             assert_eq!(made.err().unwrap().kind, ErrorKind::Constraint);
             return "match nothing";
