@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::{ByteLanguage, ByteState, Bytewise};
-use crate::{AfterEnd, ByteWalk, Matcher, Sequence, States};
+use crate::{AfterEnd, ByteWalk, Certain, Matcher, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::expr::ByteSet;
 use logitree_tokens::mask::{count, ids, words_for, AllowedTokens};
@@ -495,6 +495,10 @@ impl States for LanguageStates {
 
     fn taken(&mut self, at: &At, bytes: &[u8]) -> Result<usize> {
         self.walked(at, bytes).map(|(_, taken)| taken)
+    }
+
+    fn certain(&mut self, at: &At, most: usize) -> Result<Option<Certain>> {
+        self.shared.language.certain(at.state.clone(), most).map(Some)
     }
 
     fn is_ready(&self, at: &At) -> bool {

@@ -17,7 +17,7 @@ pub(super) mod text;
 
 use std::sync::Arc;
 
-use crate::Result;
+use crate::{interrupt, Certain, ErrorKind, Result};
 use logitree_grammar::expr::ByteSet;
 
 pub(super) use compound::{Compound, Compounds};
@@ -111,6 +111,44 @@ pub(crate) trait ByteLanguage: Send + Sync {
     /// As [`ByteLanguage::step`].
     fn bytes(&self, _state: &ByteState) -> Result<ByteSet> {
         Ok(ByteSet::ALL)
+    }
+
+    /// The bytes, at most `most`, that every text from `state` on begins with: as long as one byte may come. Where the next
+    /// takes more than the language allows, those before it.
+    ///
+    /// # Errors
+    /// As [`ByteLanguage::step`], but for its limits.
+    fn certain(&self, mut state: ByteState, most: usize) -> Result<Certain> {
+        let mut bytes = Vec::new();
+        while !self.is_end(&state)? {
+            if bytes.len() == most {
+                return Ok(Certain { bytes, complete: false });
+            }
+            let next = match self.sole_byte(&state) {
+                Err(error) if error.kind == ErrorKind::Limit && !interrupt::must_end() => None,
+                other => other?,
+            };
+            let Some((byte, after)) = next else { return Ok(Certain { bytes, complete: false }) };
+            bytes.push(byte);
+            state = after;
+        }
+        Ok(Certain { bytes, complete: true })
+    }
+
+    /// The byte that may come in `state`, if there is one only, and the state after it.
+    ///
+    /// # Errors
+    /// As [`ByteLanguage::step`].
+    fn sole_byte(&self, state: &ByteState) -> Result<Option<(u8, ByteState)>> {
+        let mut sole = None;
+        for byte in self.bytes(state)?.iter() {
+            if let Some(after) = self.step(state, byte)? {
+                if sole.replace((byte, after)).is_some() {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(sole)
     }
 
     /// What is expected here, in words; empty if unknown.

@@ -1,13 +1,15 @@
 //! Certain text against its slow version: the common beginning of all continuations, spelled out.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use logitree::constraint::{
-    certain, count_closed, Certain, Choices, End, Grammar, GrammarLimits, Matcher, PayloadCheck, TokenTree,
+    certain, count_closed, ByteRecogniser, Certain, Choices, Constraint, End, Grammar, GrammarLimits,
+    Matcher, PayloadCheck, Recogniser, TokenTree,
 };
 use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::vocabulary::Vocabulary;
-use logitree::{ErrorKind, TokenId};
+use logitree::{ErrorKind, Result, TokenId};
 use proptest::prelude::*;
 
 use crate::support::ending_vocabulary;
@@ -114,6 +116,32 @@ fn grammar(pattern: &str, vocabulary: &Arc<Vocabulary>) -> Box<dyn Matcher> {
     Grammar::new(rules, vocabulary, None, GrammarLimits::default()).unwrap().matcher().unwrap()
 }
 
+/// A recogniser of a few texts.
+struct Texts {
+    all: BTreeSet<String>,
+    read: String,
+}
+
+impl ByteRecogniser for Texts {
+    fn push(&mut self, byte: u8) -> Result<bool> {
+        self.read.push(char::from(byte));
+        let is_taken = self.all.iter().any(|text| text.starts_with(&self.read));
+        if !is_taken {
+            self.read.pop();
+        }
+        Ok(is_taken)
+    }
+
+    fn pop(&mut self, n: usize) -> Result<()> {
+        self.read.truncate(self.read.len() - n);
+        Ok(())
+    }
+
+    fn is_end(&mut self) -> Result<bool> {
+        Ok(self.all.contains(&self.read))
+    }
+}
+
 fn pattern() -> impl Strategy<Value = String> {
     let letter = prop::sample::select(vec!["a", "b", "c", "ab", "[ab]", "abc"]).prop_map(String::from);
     letter.prop_recursive(3, 12, 2, |inner| {
@@ -141,6 +169,13 @@ proptest! {
         let (vocabulary, _) = ending_vocabulary(&TEXTS);
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         hold(Choices::new(&texts, &vocabulary, &End::default()).unwrap().matcher(), &vocabulary);
+    }
+
+    #[test]
+    fn of_languages(texts in prop::collection::btree_set("[abc]{1,6}", 1..5)) {
+        let (vocabulary, _) = ending_vocabulary(&TEXTS);
+        let constraint = Recogniser::new(move || Ok(Box::new(Texts { all: texts.clone(), read: String::new() })));
+        hold(constraint.matcher(&vocabulary).unwrap(), &vocabulary);
     }
 }
 
