@@ -5,6 +5,8 @@
 //! [`TreeSpan`], [`Skeleton`], [`Reasoning`], [`Recogniser`], and in `catalogue` an `ItemWalk` or an `Intersection`; a
 //! [`Composition`] is made of others. What many sequences share is bound to a vocabulary once: [`Choices`], [`Grammar`],
 //! [`TokenTree`], [`ReasoningBudget`].
+//!
+//! A kind of one's own implements [`States`]; [`Sequence`] makes a matcher of them.
 
 mod after_end;
 mod canonical;
@@ -12,7 +14,6 @@ mod choices;
 pub mod compose;
 mod finder;
 mod grammar;
-mod history;
 mod language;
 mod matcher;
 pub mod query;
@@ -30,7 +31,6 @@ pub use canonical::Canonical;
 pub use choices::{Choices, OneOf, MAX_CHOICE_BYTES};
 pub use compose::{ComposedMatcher, Composition};
 pub use grammar::{Grammar, GrammarLimits};
-pub use history::History;
 pub use language::Bytewise;
 pub use matcher::{ByteWalk, Constraint, Matcher};
 pub use query::{
@@ -39,8 +39,7 @@ pub use query::{
 };
 pub use reasoning::{Reasoning, ReasoningBudget, ReasoningOptions};
 pub use recogniser::{ByteRecogniser, Recogniser};
-pub use row_matcher::not_allowed;
-pub use sequence::{Sequence, States};
+pub use sequence::{History, Sequence, States};
 pub use skeleton::{Skeleton, SkeletonOptions, SpanProgress};
 pub use token_tree::{
     Descriptor, DescriptorTree, Leaf, Node, OnMismatch, Payload, PayloadCheck, TokenTree, TreeSpan,

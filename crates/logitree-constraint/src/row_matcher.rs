@@ -82,18 +82,6 @@ impl<R: Rows> States for RowStates<R> {
     }
 }
 
-/// The error for a token that is not in the row of allowed tokens.
-pub fn not_allowed(token: TokenId, row: &[TokenId], accepted: usize, of: &str) -> Error {
-    let shown: Vec<String> = row.iter().take(8).map(TokenId::to_string).collect();
-    let more = if row.len() > 8 { format!(" and {} more", row.len() - 8) } else { String::new() };
-    let error = Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
-        .at(format!("token {accepted} of the {of}"));
-    match row {
-        [] => error.help("it is complete, and no token ends it"),
-        _ => error.help(format!("allowed: {}{more}", shown.join(", "))),
-    }
-}
-
 /// Two ascending rows as one, without repeats.
 pub(crate) fn merged(a: &[TokenId], b: &[TokenId]) -> Box<[TokenId]> {
     let mut all = [a, b].concat();

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::history::{not_allowed, History};
 use super::memo::Memo;
 use super::peers::Peers;
 use super::position::WalkPosition;
 use super::search::{Fuel, SearchBase};
 use crate::catalogue::{add_end, check_snapshot, damaged, CatalogueSnapshot, Continuations, WalkState};
-use crate::constraint::{not_allowed, AfterEnd, History, Matcher};
+use crate::constraint::{AfterEnd, Matcher};
 use crate::mask::AllowedTokens;
 use crate::vocabulary::Vocabulary;
 use crate::{Error, ErrorKind, Result, TokenId};

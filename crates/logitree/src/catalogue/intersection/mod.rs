@@ -10,6 +10,7 @@
 //! looks for one item below each token when it is asked what is allowed, and remembers what it found.
 
 mod eager;
+mod history;
 mod matcher;
 mod memo;
 mod peers;

@@ -1,10 +1,6 @@
-//! The rollback history that matchers share: the state before each accepted token.
-//!
-//! Three others do not fit. A sampler's value may change between tokens, by a draw, so samplers keep the value after each
-//! token, and snapshots store it. A decoder rolls its regions, chain and trace back by a number of tokens and has no state
-//! of its own to restore. The peers of an intersection are matchers, each with a history of its own.
+//! The history of an intersection, and its refusal.
 
-use super::AfterEnd;
+use crate::constraint::AfterEnd;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// The state of a matcher before each token that it accepted. Tokens accepted after the end change no state: they are
@@ -34,21 +30,10 @@ impl<S> History<S> {
         self.before.len()
     }
 
-    /// The state before token `at`, which was accepted before the end.
-    pub fn state(&self, at: usize) -> &S {
-        &self.before[at]
-    }
-
     /// Records a token that was accepted in state `before`.
     #[inline]
     pub fn push(&mut self, before: S) {
         self.before.push(before);
-    }
-
-    /// Records a token accepted after the end.
-    #[inline]
-    pub fn push_past_end(&mut self) {
-        self.past_end += 1;
     }
 
     /// Records a token that comes after the end, if it may; whether it may.
@@ -89,11 +74,23 @@ impl<S> History<S> {
 ///
 /// # Errors
 /// [`ErrorKind::State`] if they are too many.
-pub(crate) fn check_rollback(n: usize, accepted: usize) -> Result<()> {
+fn check_rollback(n: usize, accepted: usize) -> Result<()> {
     if n <= accepted {
         return Ok(());
     }
     Err(Error::new(ErrorKind::State, format!("cannot roll back {n} tokens: {accepted} were accepted")))
+}
+
+/// The error for a token that is not in the row of allowed tokens.
+pub(super) fn not_allowed(token: TokenId, row: &[TokenId], accepted: usize, of: &str) -> Error {
+    let shown: Vec<String> = row.iter().take(8).map(TokenId::to_string).collect();
+    let more = if row.len() > 8 { format!(" and {} more", row.len() - 8) } else { String::new() };
+    let error = Error::new(ErrorKind::Token, format!("token {token} is not allowed here"))
+        .at(format!("token {accepted} of the {of}"));
+    match row {
+        [] => error.help("it is complete, and no token ends it"),
+        _ => error.help(format!("allowed: {}{more}", shown.join(", "))),
+    }
 }
 
 #[cfg(test)]
@@ -104,7 +101,7 @@ mod tests {
     fn a_rollback_returns_the_state_before_the_first_forgotten_token() {
         let mut history = History::default();
         "abc".chars().for_each(|state| history.push(state));
-        history.push_past_end();
+        assert!(history.take_past_end(&AfterEnd::Free, 0));
         assert_eq!((history.accepted(), history.before_end()), (4, 3));
         assert_eq!(history.rollback(1).unwrap(), None);
         assert_eq!(history.rollback(2).unwrap(), Some('b'));
