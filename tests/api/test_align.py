@@ -120,6 +120,15 @@ def test_invalid_token_ids_are_refused() -> None:
     assert steering.edits == {1: 1.0}
 
 
+def test_a_failed_edit_changes_nothing() -> None:
+    steering = lt.steering.Steering({2: 3e38})
+    with pytest.raises(lt.SamplingError):
+        steering.boost([1, 2], 3e38)
+    with pytest.raises(lt.SamplingError):
+        steering.add({1: 1.0, 3: math.nan})
+    assert len(steering) == 1
+
+
 def test_bands_are_chosen_by_the_entropy() -> None:
     rule = lt.steering.EntropyRule([(2.0, {"top_k": 1}), (5.0, {"top_k": 2}), (None, {"top_k": 3})])
     assert repr(rule) == 'EntropyRule([(2, {"top_k": 1}), (5, {"top_k": 2}), (None, {"top_k": 3})])'
@@ -129,9 +138,13 @@ def test_bands_are_chosen_by_the_entropy() -> None:
     seen: list[tuple[float, float]] = []
     called = chain.fork()
     called.adapt(lambda *given: seen.append(given) or {"top_k": 1 + (given[0] >= 2.0) + (given[0] >= 5.0)})
+    for one in (chain, called):
+        one.steer({4: 3.0, 5: -math.inf})
     for step in range(12):
-        logits = row(step)
-        sizes = [len(one.apply(logits)[0]) for one in (chain, called)]
+        logits, allowed = row(step), [None, range(4, 90)][step % 2]
+        sizes = [len(one.apply(logits, allowed=allowed)[0]) for one in (chain, called)]
+        logits[[4, 5]] = logits[4] + 3.0, -math.inf
+        logits = logits if allowed is None else logits[allowed]
         assert seen[-1] == pytest.approx(
             (lt.metrics.entropy(logits), lt.samplers.top_candidates(logits, 1)[0][1]), abs=1e-6
         )

@@ -52,6 +52,12 @@ def test_a_batch_is_its_rows_one_by_one() -> None:
         assert kept.sample_batch(LOGITS, accept=False).tolist() == LOGITS.argmax(axis=1).tolist()
 
 
+def test_rows_may_be_added() -> None:
+    grown, expected = default(), default().sequences(9)
+    assert grown.sample_batch(LOGITS[:2], accept=True).tolist() == one_by_one(expected[:2], LOGITS[:2])
+    assert grown.sample_batch(LOGITS, accept=True).tolist() == one_by_one(expected, LOGITS)
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_forked_process_samples_in_threads_too() -> None:
     rows = RNG.normal(size=(4, 600_000)).astype(np.float32)

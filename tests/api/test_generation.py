@@ -301,6 +301,15 @@ def test_repeat_penalty_and_temperature_are_taken() -> None:
     assert lt.generate(ENGINE, "x", repeat_penalty=1.2, temperature=0.3, seed=1, max_tokens=3).stats.seed == 1
 
 
+def test_the_prompt_counts_in_the_penalties() -> None:
+    engine = TableEngine(scale=0.0)
+    engine.table[:, [ord("a"), ord("b")]] = 2.0, 1.0
+    for penalty, text in ((1.0, "a"), (5.0, "b")):
+        options: dict[str, Any] = {"temperature": 0.0, "penalty_repeat": penalty, "max_tokens": 1}
+        assert lt.generate(engine, "xa", **options).text == text
+        assert lt.generate(engine, ["xa", "y"], **options).texts == [text, "a"]
+
+
 def test_chosen_values_keep_their_type() -> None:
     chosen = lt.choose(ENGINE, "x", [10, 20])
     assert chosen.value in (10, 20)

@@ -49,6 +49,9 @@ def test_a_mask_is_written_where_it_shall_be(vocabulary: lt.Vocabulary) -> None:
     matcher.fill_mask(block[1])
     assert lt.masks.to_ids(block[1]).tolist() == [97, 98]
     assert matcher.allowed().mask().tolist() == block[1].tolist()
+    unsigned = np.zeros(block.shape[1], np.uint32)
+    matcher.fill_mask(unsigned)
+    assert unsigned.tolist() == block[1].tolist()
     assert (block[[0, 2]] == 7).all()
     matcher.accept(97)
     wide = np.zeros(block.shape[1] + 2, np.int32)

@@ -11,7 +11,7 @@ import pytest
 
 import logitree as lt
 from logitree import skeleton as sk
-from table_engine import TableEngine
+from table_engine import TableEngine, TableSession
 
 PLAN = lt.Skeleton.object(
     {
@@ -181,6 +181,25 @@ def test_a_sampler_equal_to_the_chain_changes_nothing() -> None:
         alone = lt.generate(engine, "x", plan, **options)
         spans = lt.generate(engine, "x", plan.sampled({"a": same, "b": same}), **options)
         assert alone.tokens == spans.tokens
+
+
+def test_rollback_brings_spans_and_chains_back() -> None:
+    plan = PLAN.sampled({"thought": {"temperature": 2.0}})
+    engine = TableEngine(7)
+    decoder = lt.Decoder(engine.vocabulary, lt.Chain.llama_cpp(seed=3, temperature=1.5), plan)
+    session = TableSession(engine.table)
+    first: list[int] = []
+    logits = session.evaluate([65])
+    while not decoder.is_finished and len(first) < 300:
+        first.append(decoder.step(logits))
+        logits = session.evaluate([first[-1]])
+    marks = decoder.span_marks(len(first))
+    for back in (1, 10, len(first)):
+        decoder.rollback(back)
+        for token in range(len(first) - back, len(first)):
+            before = first[token - 1] if token else 65
+            assert decoder.step(engine.table[before]) == first[token]
+        assert decoder.span_marks(len(first)) == marks
 
 
 def test_batches_give_the_tokens_of_single_generations() -> None:
