@@ -314,7 +314,7 @@ impl Exprs {
             return Ok(true);
         }
         let ExprNode::Repeat { of: body, .. } = *self.node(outer) else { return Ok(false) };
-        if e == body {
+        if e == body || self.has_chars_of(e, body) {
             return Ok(true);
         }
         if depth == 0 {
@@ -363,6 +363,14 @@ impl Exprs {
                 Ok(false)
             }
             _ => Ok(false),
+        }
+    }
+
+    /// Whether both are classes of characters, and `all` has those of `e`.
+    fn has_chars_of(&self, e: ExprId, all: ExprId) -> bool {
+        match (self.class_sets.get(&e), self.class_sets.get(&all)) {
+            (Some((some, one)), Some((all, other))) => one == other && some.and(all) == *some,
+            _ => false,
         }
     }
 
@@ -442,10 +450,9 @@ impl Exprs {
             return self.anything();
         }
         if all.len() > 1 {
-            if !self.join_classes(&mut all)? {
+            if !self.join_classes(&mut all)? || !self.fit_in_loops(&mut all)? {
                 return Ok(NOTHING);
             }
-            self.drop_loops(&mut all)?;
         }
         self.listed(all, NOTHING, ExprNode::And)
     }
@@ -465,24 +472,30 @@ impl Exprs {
         Ok(!set.is_empty())
     }
 
-    /// `C* & x` is x if `C*` contains x.
-    fn drop_loops(&mut self, all: &mut Vec<ExprId>) -> Result<()> {
-        let is_loop = |e: &ExprId| matches!(*self.node(*e), ExprNode::Repeat { min: 0, max: ENDLESS, .. });
-        if !all.iter().any(is_loop) {
-            return Ok(());
-        }
-        for outer in all.clone() {
-            if !matches!(*self.node(outer), ExprNode::Repeat { min: 0, max: ENDLESS, .. }) {
+    /// `C* & x` is x if `C*` contains x, and `~(C*) & x` is empty then: false.
+    fn fit_in_loops(&mut self, all: &mut Vec<ExprId>) -> Result<bool> {
+        let is_loop = |exprs: &Exprs, e: ExprId| {
+            matches!(*exprs.node(e), ExprNode::Repeat { min: 0, max: ENDLESS, .. })
+        };
+        for part in all.clone() {
+            let (outer, is_negated) = match *self.node(part) {
+                ExprNode::Not(of) => (of, true),
+                _ => (part, false),
+            };
+            if !is_loop(self, outer) {
                 continue;
             }
             for other in all.clone() {
-                if other != outer && self.within(other, outer, WITHIN_DEPTH)? {
-                    all.retain(|&e| e != outer);
+                if other != part && self.within(other, outer, WITHIN_DEPTH)? {
+                    if is_negated {
+                        return Ok(false);
+                    }
+                    all.retain(|&e| e != part);
                     break;
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The offset of `bytes` in the pool.

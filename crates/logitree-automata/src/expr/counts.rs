@@ -50,12 +50,7 @@ enum Compared {
     /// The second contains the first.
     Within,
     /// They differ in one repetition, and one with these bounds is the union.
-    Union {
-        /// The index of the part.
-        part: usize,
-        min: u32,
-        max: u32,
-    },
+    Union { min: u32, max: u32 },
     /// None of these.
     Apart,
 }
@@ -93,9 +88,9 @@ impl Exprs {
                             e = kept.swap_remove(n);
                             break;
                         }
-                        Compared::Union { part, min, max } => {
-                            kept.swap_remove(n);
-                            e = self.with_counts(e, part, min, max)?;
+                        Compared::Union { min, max } => {
+                            let other = kept.swap_remove(n);
+                            e = self.with_counts(e, other, min, max)?;
                             n = 0;
                         }
                     }
@@ -129,76 +124,65 @@ impl Exprs {
         Ok(())
     }
 
-    /// Compares the counts of two concatenations of the same shape.
-    fn compare_counts(&mut self, mut a: ExprId, mut b: ExprId) -> Result<Compared> {
+    /// Compares the counts of two concatenations of the same shape. Their parts may be concatenations, too: the derivative of a
+    /// loop over a concatenation is one.
+    fn compare_counts(&mut self, a: ExprId, b: ExprId) -> Result<Compared> {
         let (mut contains, mut within) = (true, true);
-        let mut differing = 0;
+        let (mut unlike, mut differing) = (0, 0);
         let mut union = Compared::Apart;
-        for part in 0..MAX_PARTS {
+        let mut open = vec![(a, b)];
+        while let Some((a, b)) = open.pop() {
             self.charge(1)?;
             if a == b {
-                return Ok(match (contains, within) {
-                    (true, _) => Compared::Contains,
-                    (_, true) => Compared::Within,
-                    _ if differing == 1 => union,
-                    _ => Compared::Apart,
-                });
-            }
-            let (head_a, rest_a, head_b, rest_b) = match (self.node(a), self.node(b)) {
-                (&ExprNode::Concat(a, c), &ExprNode::Concat(b, d)) => (a, c, b, d),
-                (ExprNode::Concat(..), _) | (_, ExprNode::Concat(..)) => return Ok(Compared::Apart),
-                _ => (a, EMPTY, b, EMPTY),
-            };
-            (a, b) = (rest_a, rest_b);
-            if head_a == head_b {
                 continue;
             }
-            let (&ExprNode::Repeat { of, min, max }, &ExprNode::Repeat { of: other, min: least, max: most }) =
-                (self.node(head_a), self.node(head_b))
-            else {
-                return Ok(Compared::Apart);
+            unlike += 1;
+            let (min, max, least, most) = match (self.node(a), self.node(b)) {
+                (&ExprNode::Concat(a, c), &ExprNode::Concat(b, d)) if unlike <= MAX_PARTS => {
+                    open.extend([(c, d), (a, b)]);
+                    continue;
+                }
+                (
+                    &ExprNode::Repeat { of, min, max },
+                    &ExprNode::Repeat { of: other, min: least, max: most },
+                ) if of == other => (min, max, least, most),
+                _ => return Ok(Compared::Apart),
             };
-            if of != other {
-                return Ok(Compared::Apart);
-            }
             contains &= min <= least && max >= most;
             within &= least <= min && most >= max;
             differing += 1;
             if u64::from(min.max(least)) <= u64::from(max.min(most)) + 1 {
-                union = Compared::Union { part, min: min.min(least), max: max.max(most) };
+                union = Compared::Union { min: min.min(least), max: max.max(most) };
             } else {
                 union = Compared::Apart;
             }
         }
-        Ok(Compared::Apart)
+        Ok(match (contains, within) {
+            (true, _) => Compared::Contains,
+            (_, true) => Compared::Within,
+            _ if differing == 1 => union,
+            _ => Compared::Apart,
+        })
     }
 
-    /// The concatenation `e` with other counts in one part.
-    fn with_counts(&mut self, e: ExprId, part: usize, min: u32, max: u32) -> Result<ExprId> {
-        let (mut heads, mut at) = (Vec::new(), e);
-        let last = loop {
-            let (head, rest) = match *self.node(at) {
-                ExprNode::Concat(head, rest) => (head, Some(rest)),
-                _ => (at, None),
-            };
-            if heads.len() == part {
-                let ExprNode::Repeat { of, .. } = *self.node(head) else { return Ok(e) };
-                let made = self.repeat_counted(of, min, max)?;
-                break match rest {
-                    Some(rest) => self.pair(made, rest)?,
-                    None => made,
-                };
+    /// Two concatenations of the same shape as one, with these counts in the part in which they differ.
+    fn with_counts(&mut self, a: ExprId, b: ExprId, min: u32, max: u32) -> Result<ExprId> {
+        match (self.node(a), self.node(b)) {
+            _ if a == b => Ok(a),
+            (&ExprNode::Concat(a, c), &ExprNode::Concat(b, d)) => {
+                let head = self.with_counts(a, b, min, max)?;
+                let rest = self.with_counts(c, d, min, max)?;
+                self.pair(head, rest)
             }
-            heads.push(head);
-            let Some(rest) = rest else { return Ok(e) };
-            at = rest;
-        };
-        heads.into_iter().rev().try_fold(last, |rest, head| self.pair(head, rest))
+            (&ExprNode::Repeat { of, .. }, _) => self.repeat_counted(of, min, max),
+            _ => Ok(a),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::{compiled, texts};
     use super::*;
 
     #[test]
@@ -259,6 +243,33 @@ mod tests {
         ] {
             assert_eq!(exprs.matches(wide, text.as_bytes()).unwrap(), of_wide, "{text}");
             assert_eq!(exprs.matches(both, text.as_bytes()).unwrap(), of_both, "{text}");
+        }
+    }
+
+    /// `([a.]{1,most}\.)+a+`: parts of bounded length, each with a dot at its end.
+    fn of_parts(text: &[u8], most: usize) -> bool {
+        let mut ends = vec![true];
+        for at in 1..=text.len() {
+            let part = |len: usize| at > len && ends[at - len - 1];
+            ends.push(text[at - 1] == b'.' && (1..=most).any(part));
+        }
+        let letters = text.iter().rev().take_while(|&&byte| byte == b'a').count();
+        (1..=letters).any(|n| n < text.len() && ends[text.len() - n])
+    }
+
+    #[test]
+    fn the_parts_of_a_loop_share_a_counter() {
+        let all = texts(b"a.", 12);
+        for most in [1, 3, 63] {
+            for length in ["", "(?=.{1,255}$)", "(?!.*aaaaaa)(?=.{1,255}$)"] {
+                let mut exprs = Exprs::new(1 << 16);
+                let e = compiled(&mut exprs, &format!("{length}([a.]{{1,{most}}}\\.)+a+"));
+                for text in &all {
+                    let refused = length.contains('!') && text.windows(6).any(|six| six == b"aaaaaa");
+                    assert_eq!(exprs.matches(e, text).unwrap(), of_parts(text, most) && !refused, "{text:?}");
+                }
+                assert!(exprs.len() < 1_000, "{} expressions", exprs.len());
+            }
         }
     }
 }

@@ -50,6 +50,7 @@ impl Exprs {
             Encoding::AnyJson { ascii } => self.json_chars(set, ascii, true)?,
         };
         self.classes.insert((set.clone(), encoding), made);
+        self.class_sets.insert(made, (set.clone(), encoding));
         Ok(made)
     }
 

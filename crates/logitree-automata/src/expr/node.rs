@@ -100,6 +100,8 @@ pub struct Exprs {
     /// Their size in bytes.
     pub(super) body_bytes: usize,
     pub(super) classes: FxHashMap<(CharSet, Encoding), ExprId>,
+    /// The characters of each of them.
+    pub(super) class_sets: FxHashMap<ExprId, (CharSet, Encoding)>,
     /// Expressions with intersection or complement whose language is empty.
     pub(super) dead: FxHashSet<ExprId>,
     /// The bytes of the strings of expressions that were searched for.
@@ -171,6 +173,7 @@ impl Exprs {
             bodies: FxHashMap::default(),
             body_bytes: 0,
             classes: FxHashMap::default(),
+            class_sets: FxHashMap::default(),
             most: most.clamp(16, MAX_NUMBERED),
             fuel: u64::MAX,
             reserve: 0,
