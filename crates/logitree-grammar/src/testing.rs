@@ -2,6 +2,7 @@
 
 use super::earley::{Machine, MachineLimits, RulesSource, DEAD};
 use super::expr::Exprs;
+use super::gbnf;
 use super::json_schema::JsonRules;
 use super::rules::{Rules, TokenName};
 
@@ -30,4 +31,11 @@ pub(crate) fn accepts(rules: &Rules, text: &str) -> bool {
         }
     }
     machine.is_accepting(config)
+}
+
+/// Checks the texts that `rules` accept and those that they refuse.
+pub(crate) fn check(rules: &Rules, accepted: &[&str], refused: &[&str]) {
+    let show = || gbnf::show(rules);
+    accepted.iter().for_each(|text| assert!(accepts(rules, text), "accepts {text:?}\n{}", show()));
+    refused.iter().for_each(|text| assert!(!accepts(rules, text), "refuses {text:?}\n{}", show()));
 }

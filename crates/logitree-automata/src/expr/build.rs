@@ -449,10 +449,8 @@ impl Exprs {
         if all.is_empty() {
             return self.anything();
         }
-        if all.len() > 1 {
-            if !self.join_classes(&mut all)? || !self.fit_in_loops(&mut all)? {
-                return Ok(NOTHING);
-            }
+        if all.len() > 1 && !(self.join_classes(&mut all)? && self.fit_in_loops(&mut all)?) {
+            return Ok(NOTHING);
         }
         self.listed(all, NOTHING, ExprNode::And)
     }

@@ -7,7 +7,7 @@ use super::super::expr::{Encoding, Exprs};
 use super::super::gbnf;
 use super::super::json_schema::Schema;
 use super::super::rules::Rules;
-use super::super::testing::accepts;
+use super::super::testing::{self, accepts};
 use super::terminals::{runs, runs_as_automaton};
 use super::{parse, Resources};
 use crate::{Error, ErrorKind, Result};
@@ -27,13 +27,7 @@ fn read(text: &str) -> Result<Rules> {
 
 /// Checks texts that a grammar accepts and texts that it rejects.
 fn check(grammar: &str, accepted: &[&str], refused: &[&str]) {
-    let rules = read(grammar).unwrap_or_else(|error| panic!("{grammar}\n{error}"));
-    for text in accepted {
-        assert!(accepts(&rules, text), "{grammar}\naccepts {text:?}\n{}", gbnf::show(&rules));
-    }
-    for text in refused {
-        assert!(!accepts(&rules, text), "{grammar}\nrefuses {text:?}\n{}", gbnf::show(&rules));
-    }
+    testing::check(&read(grammar).unwrap_or_else(|error| panic!("{grammar}\n{error}")), accepted, refused);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::super::gbnf;
 use super::super::rules::TokenName;
-use super::super::testing::accepts;
+use super::super::testing;
 use super::{rules, TokenTrigger, Triggers};
 
 fn words(words: &[&str]) -> Triggers {
@@ -14,11 +14,8 @@ fn patterns(patterns: &[&str]) -> Triggers {
 }
 
 fn check(grammar: &str, triggers: &Triggers, accepted: &[&str], refused: &[&str]) {
-    let made =
-        rules(&gbnf::parse(grammar).unwrap(), triggers).unwrap_or_else(|error| panic!("{grammar}\n{error}"));
-    let show = || gbnf::show(&made);
-    accepted.iter().for_each(|text| assert!(accepts(&made, text), "accepts {text:?}\n{}", show()));
-    refused.iter().for_each(|text| assert!(!accepts(&made, text), "refuses {text:?}\n{}", show()));
+    let made = rules(&gbnf::parse(grammar).unwrap(), triggers);
+    testing::check(&made.unwrap_or_else(|error| panic!("{grammar}\n{error}")), accepted, refused);
 }
 
 const CALL: &str =

@@ -7,15 +7,9 @@ use serde_json::{json, Value};
 use super::super::gbnf;
 use super::super::json_schema::{load, KeyOrder, SchemaOptions};
 use super::super::rules::{Rules, TokenName};
-use super::super::testing::accepts;
+use super::super::testing::check;
 use super::{from_json, rules, Content, Mark, Tag, Tags};
 use crate::Result;
-
-fn check(rules: &Rules, accepted: &[&str], refused: &[&str]) {
-    let show = || gbnf::show(rules);
-    accepted.iter().for_each(|text| assert!(accepts(rules, text), "accepts {text:?}\n{}", show()));
-    refused.iter().for_each(|text| assert!(!accepts(rules, text), "refuses {text:?}\n{}", show()));
-}
 
 fn read(value: &Value) -> Result<Rules> {
     let schema = |text: &str, any_order: bool| {

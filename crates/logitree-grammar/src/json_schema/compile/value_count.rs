@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::super::normalize::{Facts, ScalarId, SchemaId, TRUE};
 use super::super::schema::TypeSet;
 use super::lexemes::Spelling;
+use super::object::ObjectState;
 use super::remembered::Memory;
 use super::rule_table::RuleTable;
 use super::values::{JsonValue, TextId, TextTable, ValueId};
@@ -197,24 +198,8 @@ impl RuleTable {
         }
         let id = self.object_id(Some(&object), exprs)?;
         let start = self.object_start(id);
-        let keys: Vec<(ScalarId, bool)> =
-            self.objects[id as usize].keys.iter().map(|key| (key.id, key.required)).collect();
-        for key in self.named_next(&start) {
-            for way in self.moves(&start, key, exprs)? {
-                if let Count::Many = self.count_values(way.schema, enough, depth + 1, exprs)? {
-                    return Ok(Count::Many);
-                }
-            }
-        }
-        if self.others_next(&start) {
-            for (place, other) in (keys.len() as u32..).zip(self.others(id, exprs)?.iter()) {
-                if self.moves(&start, place, exprs)?.is_empty() {
-                    continue;
-                }
-                if let Count::Many = list_texts(other.chars, b"\"", enough, &mut self.memory, exprs)? {
-                    return Ok(Count::Many);
-                }
-            }
+        if self.are_many_objects(&start, enough, depth, exprs)? {
+            return Ok(Count::Many);
         }
         if !object.exists.is_empty() {
             return Ok(Count::Unknown);
@@ -226,6 +211,8 @@ impl RuleTable {
                 }
             }
         }
+        let keys: Vec<(ScalarId, bool)> =
+            self.objects[id as usize].keys.iter().map(|key| (key.id, key.required)).collect();
         let dependent = self.objects[id as usize].dependent.clone();
         // Whether each combination is an object.
         let free = dependent.is_empty() && object.max.is_none() && object.min <= object.required.len() as u64;
@@ -263,6 +250,35 @@ impl RuleTable {
             }
         }
         Ok(Count::Few(found))
+    }
+
+    /// Whether a key that may come first has many values or is one of many.
+    fn are_many_objects(
+        &mut self,
+        start: &ObjectState,
+        enough: usize,
+        depth: u32,
+        exprs: &mut Exprs,
+    ) -> Result<bool> {
+        for key in self.named_next(start) {
+            for way in self.moves(start, key, exprs)? {
+                if let Count::Many = self.count_values(way.schema, enough, depth + 1, exprs)? {
+                    return Ok(true);
+                }
+            }
+        }
+        let named = self.objects[start.object as usize].keys.len() as u32;
+        if self.others_next(start) {
+            for (place, other) in (named..).zip(self.others(start.object, exprs)?.iter()) {
+                if self.moves(start, place, exprs)?.is_empty() {
+                    continue;
+                }
+                if let Count::Many = list_texts(other.chars, b"\"", enough, &mut self.memory, exprs)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
     }
 
     /// The values of `schema`, if that are few and all are known.
