@@ -3,7 +3,7 @@
 // Run by hand, when the fixture is to be made anew; no build or test compiles it:
 //     g++ -O2 -std=c++17 -o /tmp/orders testdata/sampling/libstdcxx.cpp && /tmp/orders > testdata/sampling/libstdcxx.toml
 //
-// The keys are made by a rule that crates/logitree/tests/it/sampling/orders.rs repeats. It knows nothing of logits.
+// The keys are made by a rule that crates/logitree-sampling/tests/it/orders.rs repeats. It knows nothing of logits.
 
 #include <algorithm>
 #include <cstdint>

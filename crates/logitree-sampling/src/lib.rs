@@ -13,7 +13,7 @@
 //! ```
 //!
 //! One sampler, one file, named after it. The naive version of every sampler copies the allowed logits, sorts them and
-//! follows the formula; `tests/it/sampling/oracle.rs` compares each sampler with it. The optimisations: with a mask
+//! follows the formula; `tests/it/oracle.rs` compares each sampler with it. The optimisations: with a mask
 //! only the allowed logits are gathered; without one the logits stay borrowed and are read in blocks, edits kept apart,
 //! until a sampler has cut them down to a list (`candidates.rs`).
 //!

@@ -6,7 +6,6 @@ mod constraint;
 mod decoder;
 mod grammar;
 mod mask;
-mod sampling;
 mod support;
 mod trie;
 mod vocabulary;

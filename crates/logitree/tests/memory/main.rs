@@ -2,8 +2,8 @@
 //! live bytes of each thread.
 #![allow(unsafe_code)]
 
-#[path = "../it/support/samplers.rs"]
-#[allow(dead_code)] // `tests/it` uses the rest
+#[path = "../../../logitree-sampling/tests/it/samplers.rs"]
+#[allow(dead_code)] // the tests there use the rest
 mod samplers;
 #[path = "../it/support/texts.rs"]
 mod texts;

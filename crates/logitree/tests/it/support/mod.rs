@@ -26,7 +26,6 @@ pub mod random_rules;
 pub mod regexes;
 #[path = "../../../../logitree-grammar/tests/it/rule_oracle.rs"]
 pub mod rule_oracle;
-pub mod samplers;
 pub mod sequences;
 pub mod texts;
 

@@ -1,10 +1,10 @@
 //! The golden vectors of testdata/sampling/golden.toml, through the public API; Python runs the same file.
 
-use logitree::mask::AllowedTokens;
-use logitree::metrics::{entropy, surprisal, Base, RollingPerplexity};
-use logitree::sampling::{
+use logitree_sampling::metrics::{entropy, surprisal, Base, RollingPerplexity};
+use logitree_sampling::{
     Chain, Dry, MinP, Penalties, Sampler, Seed, Temp, TempExt, TopK, TopNSigma, TopP, TypP, Xtc,
 };
+use logitree_tokens::mask::AllowedTokens;
 use toml::{Table, Value};
 
 const GOLDEN: &str =
@@ -42,7 +42,7 @@ fn sampler(name: &str, args: &[f64], breakers: &[Vec<u32>]) -> Box<dyn Sampler> 
                 a(1),
                 args[2] as i32,
                 args[3] as i32,
-                logitree::sampling::Breakers::new(breakers).unwrap(),
+                logitree_sampling::Breakers::new(breakers).unwrap(),
             )
             .unwrap(),
         ),

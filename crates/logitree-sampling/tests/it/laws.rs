@@ -1,13 +1,13 @@
 //! The laws that every sampler keeps, in fast and in parity mode, and whole chains with them: each row of
-//! `support/samplers.rs` is put through all of them.
+//! `samplers.rs` is put through all of them.
 
-use crate::support::samplers::{complete, knobs, whole_chains, Knobs, Order, Row, World, ROWS};
-use logitree::mask::AllowedTokens;
-use logitree::sampling::registry::SAMPLERS;
-use logitree::sampling::{
+use crate::samplers::{complete, knobs, whole_chains, Knobs, Order, Row, World, ROWS};
+use logitree_sampling::registry::SAMPLERS;
+use logitree_sampling::ErrorKind;
+use logitree_sampling::{
     Candidates, Chain, Generator, Mode, Sampler, Seed, StateReader, StateWriter, TokenArray,
 };
-use logitree::ErrorKind;
+use logitree_tokens::mask::AllowedTokens;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ fn parameters() -> impl Iterator<Item = &'static str> {
 fn every_sampler_of_the_table_is_put_through_the_laws() {
     let table: BTreeSet<&str> = SAMPLERS.iter().map(|row| row.name).collect();
     let here: BTreeSet<&str> = ROWS.iter().map(|row| row.name).collect();
-    assert_eq!(here, table, "add the missing line to support/samplers.rs");
+    assert_eq!(here, table, "add the missing line to samplers.rs");
     assert_eq!(ROWS.len(), table.len(), "a sampler has two rows");
     for row in ROWS {
         let built = (row.build)([0.5; 4], Seed::mt19937(1), &World::default());

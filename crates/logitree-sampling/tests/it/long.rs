@@ -2,13 +2,13 @@
 //! prefix of the right order, cut where the mass in f64 says, and a draw falls where it should. `BOUND` is all the
 //! room that rounding is given.
 
-use crate::support::samplers::{complete, knobs, World, ROWS};
-use logitree::mask::AllowedTokens;
-use logitree::sampling::Draws;
-use logitree::sampling::{
+use crate::samplers::{complete, knobs, World, ROWS};
+use logitree_sampling::Draws;
+use logitree_sampling::{
     AdaptiveP, Chain, Dist, Floats, Greedy, LogitBias, MinP, MirostatV2, Mode, Penalties, Sampler, Seed,
     Steering, Temp, TempExt, TopK, TopNSigma, TopP, TypP, Xtc,
 };
+use logitree_tokens::mask::AllowedTokens;
 use proptest::prelude::*;
 
 /// Of probability: the exponentials are good to 2e-7 each.
@@ -143,13 +143,13 @@ proptest! {
         let build = || -> Chain {
             let mut samplers: Vec<Box<dyn Sampler>> = vec![
                 Box::new(Temp::new(t).unwrap()),
-                Box::new(logitree::sampling::Penalties::new(64, 1.3, 0.2, 0.1).unwrap()),
+                Box::new(logitree_sampling::Penalties::new(64, 1.3, 0.2, 0.1).unwrap()),
                 Box::new(TopNSigma::new(sigma).unwrap()),
             ];
             if cold {
                 samplers.push(Box::new(Temp::new(0.0).unwrap()));
             }
-            samplers.push(Box::new(logitree::sampling::LogitBias::new(&[(3, 1.0), (700, -2.0)]).unwrap()));
+            samplers.push(Box::new(logitree_sampling::LogitBias::new(&[(3, 1.0), (700, -2.0)]).unwrap()));
             samplers.push(Box::new(Dist::new(Seed::mt19937(salt)).unwrap()));
             let mut chain = Chain::new(samplers).unwrap();
             (0..40).for_each(|i| chain.accept(i * 37 % n as u32));
@@ -454,7 +454,7 @@ proptest! {
             let given = if salt % 5 == 0 { Floats::F16(&halves) } else { Floats::F32(&xs) };
             let one = wide.draw(given, AllowedTokens::Mask(&words));
             let other = listed.draw(given, AllowedTokens::Ids(ids));
-            let message = |result: Result<u32, logitree::Error>| result.map_err(|error| (error.message, error.place));
+            let message = |result: Result<u32, logitree_sampling::Error>| result.map_err(|error| (error.message, error.place));
             let (one, other) = (message(one), message(other));
             prop_assert_eq!(&one, &other, "{}", wide.describe());
             prop_assert_eq!(wide.snapshot(), listed.snapshot(), "{}", wide.describe());

@@ -3,7 +3,7 @@
 //! A row builds its sampler from four knobs of 0 to 1, at the ends of which it is mostly switched off or at its
 //! strongest, over a world: the vocabulary that the ids belong to.
 
-use logitree::sampling::{
+use logitree_sampling::{
     presets, AdaptiveP, Breakers, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK,
     HfTopP, HfTypP, Infill, LogitBias, MinK, MinP, Mirostat, MirostatV2, NoRepeatNgram, PLess, Params,
     Penalties, Pieces, Sampler, Seed, SharedPieces, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TsTopK,

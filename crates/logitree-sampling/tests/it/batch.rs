@@ -1,9 +1,9 @@
 //! Batches give what a loop over the rows gives, whatever their size, order and number of threads; a bad row is named
 //! and costs no other row its state.
 
-use logitree::mask::AllowedTokens;
-use logitree::sampling::{batch, presets, BatchOptions, Chain, Floats, Generator, Params, Picked, Row};
-use logitree::ErrorKind;
+use logitree_sampling::ErrorKind;
+use logitree_sampling::{batch, presets, BatchOptions, Chain, Floats, Generator, Params, Picked, Row};
+use logitree_tokens::mask::AllowedTokens;
 
 /// Pseudo-random logits of row `row`.
 fn logits(row: u32, size: usize) -> Vec<f32> {
@@ -140,7 +140,7 @@ fn a_batch_works_where_threads_cannot_be_started() {
     const MARK: &str = "LOGITREE_TEST_NO_THREADS";
     if std::env::var_os(MARK).is_none() {
         // No system grants stacks of this size; the test's own thread is the process's first.
-        let name = "sampling::batch::a_batch_works_where_threads_cannot_be_started";
+        let name = "batch::a_batch_works_where_threads_cannot_be_started";
         let again = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--test-threads=1"])
             .env(MARK, "1")

@@ -4,9 +4,9 @@
 //! A p-value is asked to lie between `LEAST` and 1 - `LEAST`: a sound generator falls outside once in 5,000 tests, and
 //! this file has about 60, whose seeds were taken as they came. Too good a fit is as wrong as a bad one.
 
-use logitree::mask::AllowedTokens;
-use logitree::sampling::Draws;
-use logitree::sampling::{AdaptiveP, Chain, Dist, Generator, Mirostat, MirostatV2, Mode, Sampler, Seed, Xtc};
+use logitree_sampling::Draws;
+use logitree_sampling::{AdaptiveP, Chain, Dist, Generator, Mirostat, MirostatV2, Mode, Sampler, Seed, Xtc};
+use logitree_tokens::mask::AllowedTokens;
 
 const LEAST: f64 = 1e-4;
 /// Standard deviations that a mean may be off: beyond them once in 15,000.

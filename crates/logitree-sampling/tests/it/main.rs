@@ -1,4 +1,4 @@
-//! Tests of samplers and chains.
+//! Tests of samplers and chains: one binary, and every sampler as a row in [`samplers`].
 
 mod align;
 mod batch;
@@ -12,3 +12,4 @@ mod llama;
 mod long;
 mod oracle;
 mod orders;
+mod samplers;

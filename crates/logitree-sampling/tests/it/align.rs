@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use logitree::mask::AllowedTokens;
-use logitree::sampling::{presets, Adapt, Burst, Chain, Distribution, EntropyRule, Mode, Params};
-use logitree::sampling::{Setting, Steering};
-use logitree::{ErrorKind, Result};
+use logitree_sampling::{presets, Adapt, Burst, Chain, Distribution, EntropyRule, Mode, Params};
+use logitree_sampling::{ErrorKind, Result};
+use logitree_sampling::{Setting, Steering};
+use logitree_tokens::mask::AllowedTokens;
 use proptest::prelude::*;
 
 const SIZE: usize = 700;
@@ -121,7 +121,7 @@ fn a_rule_equals_chains_built_for_each_step() {
         let mut bands = [0; 3];
         for step in 0..60 {
             let row = logits(step);
-            let entropy = logitree::metrics::entropy(&row, logitree::metrics::Base::Nats);
+            let entropy = logitree_sampling::metrics::entropy(&row, logitree_sampling::metrics::Base::Nats);
             let (band, built) = match entropy {
                 h if h < 3.0 => {
                     (0, params().with("temp", 1.5).with("top_k", 256).with("top_p", 0.98).with("min_p", 0.0))
@@ -248,7 +248,7 @@ impl Adapt for Hostile {
     fn settings(&mut self, seen: Distribution) -> Result<&[Setting]> {
         assert!(seen.entropy >= 0.0 && seen.top_p > 0.0 && seen.top_p <= 1.0);
         if self.fails {
-            return Err(logitree::Error::new(ErrorKind::Limit, "no"));
+            return Err(logitree_sampling::Error::new(ErrorKind::Limit, "no"));
         }
         Ok(&self.named)
     }

@@ -1,9 +1,9 @@
 //! Fast paths against llama.cpp's own steps: the same survivors and the same token as in parity mode, over random logits,
 //! histories and states.
 
-use crate::support::samplers::{knobs, Knobs, Row, World, ROWS};
-use logitree::mask::AllowedTokens;
-use logitree::sampling::{Chain, Dist, Generator, MinP, Mode, Sampler, Seed, TopK};
+use crate::samplers::{knobs, Knobs, Row, World, ROWS};
+use logitree_sampling::{Chain, Dist, Generator, MinP, Mode, Sampler, Seed, TopK};
+use logitree_tokens::mask::AllowedTokens;
 use proptest::prelude::*;
 
 /// Samplers with a fast path that is not held to a formula elsewhere.

@@ -1,12 +1,12 @@
 //! What must not happen to the sampling room: hostile logits, masks and parameters end in typed errors that say
 //! where, or in a token that is allowed; never in a panic, a NaN or a pick that is not allowed.
 
-use logitree::mask::AllowedTokens;
-use logitree::sampling::{
+use logitree_sampling::ErrorKind;
+use logitree_sampling::{
     presets, Chain, Dist, Greedy, HfTopH, HfTopP, LogitBias, MinK, MinP, Mirostat, MirostatV2, Mode, Params,
     Sampler, Seed, Temp, TempExt, TopH, TopK, TopP,
 };
-use logitree::ErrorKind;
+use logitree_tokens::mask::AllowedTokens;
 
 const INF: f32 = f32::INFINITY;
 

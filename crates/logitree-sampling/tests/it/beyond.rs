@@ -4,11 +4,11 @@
 //! Where a sum or a probability meets its bound within 2e-6, either answer is right: the naive version names the
 //! fewest and the most that may stay.
 
-use logitree::mask::AllowedTokens;
-use logitree::sampling::{
+use logitree_sampling::{
     Chain, Edt, EpsilonCutoff, EtaCutoff, HfTopH, HfTopK, HfTopP, HfTypP, MinK, Mode, NoRepeatNgram, PLess,
     Params, Sampler, TopH,
 };
+use logitree_tokens::mask::AllowedTokens;
 use proptest::prelude::*;
 
 const INF: f32 = f32::INFINITY;

@@ -1,7 +1,7 @@
 //! The orders of equal elements against those that libstdc++ itself gave: testdata/sampling/libstdcxx.toml, which
 //! libstdcxx.cpp beside it wrote. The keys are made here by that program's rules, and checked against its hash.
 
-use logitree::sampling::reference::libstdcxx::{partial_sort, sort};
+use logitree_sampling::reference::libstdcxx::{partial_sort, sort};
 use std::cell::{Cell, RefCell};
 use toml::{Table, Value};
 

@@ -2,11 +2,11 @@
 //! must be equal bit for bit, over random chains, logits with ties and -inf, and all three kinds of allowed tokens. Lists
 //! of more than 1,024 candidates are summed differently: `long.rs`.
 
-use logitree::mask::AllowedTokens;
-use logitree::sampling::Draws;
-use logitree::sampling::{
+use logitree_sampling::Draws;
+use logitree_sampling::{
     Chain, Dist, Greedy, LogitBias, MinP, Penalties, Sampler, Seed, Temp, TopK, TopNSigma, TopP, TypP,
 };
+use logitree_tokens::mask::AllowedTokens;
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]
