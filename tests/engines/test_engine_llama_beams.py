@@ -168,7 +168,7 @@ def test_misuse_is_an_error_that_changes_nothing(engine: LlamaCpp, france: list[
         with pytest.raises(lt.EngineError, match=f"{rows} rows in one session"):
             engine.batch_session(rows, forks=forks)
     with pytest.raises(lt.EngineError, match="no room for the beams"):
-        lt.beam_search(engine, [[1] * 512], SlowWalk.of_items([(1, 2)], len(engine.vocabulary)), width=1)
+        lt.beam_search(engine, [[1] * 512], walk_of([(1, 2)], len(engine.vocabulary)), width=1)
 
 
 def test_rows_take_different_numbers_of_tokens(engine: LlamaCpp, france: list[int]) -> None:
