@@ -1,6 +1,6 @@
 //! `AllowedTokens` in Python: the set of token ids that a matcher allows next, as a value of its own.
 
-use logitree::mask::{self, words_for, AllowedTokens};
+use logitree::mask::{words_for, AllowedTokens, TokenSet};
 use logitree::TokenId;
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -14,46 +14,23 @@ use pyo3::types::PyList;
 #[pyclass(frozen, name = "AllowedTokens", module = "logitree")]
 pub struct PyAllowedTokens {
     size: usize,
-    tokens: Owned,
-}
-
-/// [`AllowedTokens`] with its memory.
-enum Owned {
-    All,
-    Ids(Vec<TokenId>),
-    Mask(Vec<u32>),
+    tokens: TokenSet,
 }
 
 impl PyAllowedTokens {
     /// A copy of `allowed`, among the ids `0..size`.
     pub fn new(allowed: AllowedTokens<'_>, size: usize) -> Self {
-        let tokens = match allowed {
-            AllowedTokens::All => Owned::All,
-            AllowedTokens::Ids(ids) => Owned::Ids(ids.to_vec()),
-            AllowedTokens::Mask(_) => {
-                let mut words = vec![0; words_for(size)];
-                allowed.write(size, &mut words);
-                Owned::Mask(words)
-            }
-        };
-        PyAllowedTokens { size, tokens }
+        PyAllowedTokens { size, tokens: TokenSet::copy(allowed, size) }
     }
 
     /// The core's view of the set.
     pub fn borrow(&self) -> AllowedTokens<'_> {
-        match &self.tokens {
-            Owned::All => AllowedTokens::All,
-            Owned::Ids(ids) => AllowedTokens::Ids(ids),
-            Owned::Mask(words) => AllowedTokens::Mask(words),
-        }
+        // A copy has a form that can be borrowed.
+        self.tokens.borrow().unwrap_or(AllowedTokens::Ids(&[]))
     }
 
     fn to_ids(&self) -> Vec<TokenId> {
-        match &self.tokens {
-            Owned::All => (0..self.size as TokenId).collect(),
-            Owned::Ids(ids) => ids.clone(),
-            Owned::Mask(words) => mask::ids(words).collect(),
-        }
+        self.tokens.ids(self.size)
     }
 }
 
@@ -62,7 +39,7 @@ impl PyAllowedTokens {
     /// Whether every token is allowed: the matcher masks nothing.
     #[getter]
     fn is_all(&self) -> bool {
-        matches!(self.tokens, Owned::All)
+        matches!(self.tokens, TokenSet::All)
     }
 
     /// The ids, ascending: a new uint32 array.
@@ -80,7 +57,7 @@ impl PyAllowedTokens {
     /// The same set as a new mask: int32 words, shape [ceil(vocabulary_size / 32)], least significant bit first.
     fn mask<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<i32>> {
         let mut words = vec![0; words_for(self.size)];
-        self.borrow().write(self.size, &mut words);
+        self.tokens.write(self.size, &mut words);
         PyArray1::from_iter(py, words.into_iter().map(u32::cast_signed))
     }
 
@@ -97,12 +74,7 @@ impl PyAllowedTokens {
     }
 
     fn __eq__(&self, other: &PyAllowedTokens) -> bool {
-        let same = || match (&self.tokens, &other.tokens) {
-            (Owned::All, Owned::All) => true,
-            (Owned::Mask(a), Owned::Mask(b)) => a == b,
-            _ => self.to_ids() == other.to_ids(),
-        };
-        self.size == other.size && same()
+        self.size == other.size && (self.borrow() == other.borrow() || self.to_ids() == other.to_ids())
     }
 
     fn __hash__(&self) -> u64 {

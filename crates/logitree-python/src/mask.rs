@@ -4,7 +4,7 @@
 
 use crate::buffer::{Element, Number, Rows};
 use crate::errors::to_py;
-use logitree::mask::{self, words_for, Logit, Mask};
+use logitree::mask::{self, bit, insert_bit, remove_bit, words_for, Logit};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
@@ -49,7 +49,10 @@ fn mask_new(py: Python<'_>, size: usize, rows: Option<usize>, fill: bool) -> PyR
     if size > 1 << 32 || rows.unwrap_or(1).saturating_mul(words_for(size).max(1)) > 1 << 32 {
         return Err(fail(format!("{} rows of {size} ids", rows.unwrap_or(1)), "token ids have 32 bits"));
     }
-    let words = if fill { Mask::full(size) } else { Mask::new(size) }.into_words();
+    let mut words = vec![0; words_for(size)];
+    if fill {
+        mask::AllowedTokens::All.write(size, &mut words);
+    }
     let Some(rows) = rows else { return Ok(new_array(py, words)) };
     // Through Python, so that too little memory is a MemoryError.
     let array = py.import("numpy")?.call_method1("zeros", ((rows, words.len()), "int32"))?;
@@ -73,13 +76,15 @@ fn mask_words(size: usize) -> usize {
 /// The mask of `ids`, in any order. Raises MaskError for an id that is not below `size`.
 #[pyfunction]
 fn mask_from_ids<'py>(py: Python<'py>, size: usize, ids: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let mut mask = Mask::new(size);
+    let mut words = vec![0; words_for(size)];
     for id in ids.try_iter()? {
         let id: i64 = id?.extract()?;
-        let id = TokenId::try_from(id).map_err(|_| fail(format!("id {id} in a mask of {size} ids"), ""))?;
-        mask.insert(id).map_err(to_py)?;
+        if !(0..size as i64).contains(&id) {
+            return Err(fail(format!("id {id} in a mask of {size} ids"), ""));
+        }
+        insert_bit(&mut words, id as TokenId);
     }
-    Ok(new_array(py, mask.into_words()))
+    Ok(new_array(py, words))
 }
 
 /// The ids in a mask of one row, ascending.
@@ -113,7 +118,7 @@ fn mask_first(mask: &Bound<'_, PyAny>) -> PyResult<Option<TokenId>> {
 fn mask_contains(mask: &Bound<'_, PyAny>, id: i64) -> PyResult<bool> {
     let rows = mask_rows(mask)?;
     let words = one_row(&rows)?;
-    Ok(TokenId::try_from(id).is_ok_and(|id| mask::AllowedTokens::Mask(words).contains(id)))
+    Ok(TokenId::try_from(id).is_ok_and(|id| bit(words, id)))
 }
 
 /// Sets or clears one bit; says whether that changed it.
@@ -124,10 +129,13 @@ fn put(mask: &Bound<'_, PyAny>, id: i64, value: bool) -> PyResult<bool> {
         return Err(fail(format!("id {id} in a mask of {ids} ids"), ""));
     }
     // SAFETY: this is the only slice.
-    let word = &mut unsafe { rows.row_mut::<u32>(0)? }[id as usize / 32];
-    let was = *word;
-    *word = if value { was | 1 << (id % 32) } else { was & !(1 << (id % 32)) };
-    Ok(*word != was)
+    let words = unsafe { rows.row_mut::<u32>(0)? };
+    let was = bit(words, id as TokenId);
+    match value {
+        true => insert_bit(words, id as TokenId),
+        false => remove_bit(words, id as TokenId),
+    }
+    Ok(was != value)
 }
 
 /// Adds `id` to a mask of one row, in place; True if it is new. MaskError past the mask's end.

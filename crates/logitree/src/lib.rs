@@ -57,7 +57,7 @@ pub use logitree_grammar::TokenId;
 pub use logitree_sampling::metrics;
 pub use logitree_sampling::{self as sampling, Chain, Floats, Mode, Params, Sampler, Seed, Steering};
 pub use logitree_tokens::{mask, tokenizer, trie, vocabulary};
-pub use mask::{AllowedTokens, Mask};
+pub use mask::{AllowedTokens, TokenSet};
 pub use tokenizer::Tokenizer;
 pub use trace::Step;
 pub use trie::TokenTrie;

@@ -16,7 +16,7 @@ use super::kept::Kept;
 use crate::matcher::ByteWalk;
 use crate::{interrupt, Result, TokenId};
 use logitree_grammar::expr::ByteSet;
-use logitree_tokens::mask::{count, ids};
+use logitree_tokens::mask::{bit, count, ids};
 use logitree_tokens::tokenizer::{DeadEnds, Judge, Kinds, Place, Row};
 use logitree_tokens::trie::{Node, TokenTrie};
 use logitree_tokens::vocabulary::Vocabulary;
@@ -420,7 +420,7 @@ impl Look<'_> {
         match shape {
             None => risky.extend(ids(words)),
             Some(shape) => {
-                let listed = |id: &TokenId| words[*id as usize / 32] >> (id % 32) & 1 == 1;
+                let listed = |id: &TokenId| bit(words, *id);
                 if let Some(run) = shape.main {
                     let mut left = words.to_vec();
                     judge.keep_risky(set, &run.row(), &mut left);
@@ -486,7 +486,7 @@ impl Look<'_> {
             let outside = judge.outside(run.chars & !(1 << 127));
             let mut others = Vec::new();
             for token in risky {
-                let is_outside = outside[token as usize / 32] >> (token % 32) & 1 == 1;
+                let is_outside = bit(&outside, token);
                 let length = judge.characters(token).filter(|_| !is_outside);
                 match length.map_or(Ok(None), |length| self.at(&mut chain, length))? {
                     Some(at) => add(token, self.leads(judge, settling, vocabulary, (at, set), token, AHEAD)?),

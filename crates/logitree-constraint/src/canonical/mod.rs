@@ -22,7 +22,7 @@ use crate::{Error, ErrorKind, Result, TokenId};
 use doubts::{Doubts, Look, Walked};
 use kept::Kept;
 use logitree_automata::interrupt::{self, Allowance};
-use logitree_tokens::mask::{count, ids, words_for, AllowedTokens};
+use logitree_tokens::mask::{bit, count, ids, remove_bit, words_for, AllowedTokens, TokenSet};
 use logitree_tokens::tokenizer::{DeadEnds, Judge, Place, Row, Speller, Tokenizer};
 
 /// How many tokens are looked ahead.
@@ -49,29 +49,6 @@ const WORDS_A_STEP: usize = 16;
 /// Steps for a token that the other matcher takes.
 const TAKE: u64 = 8;
 
-/// The allowed tokens of a state.
-#[derive(Debug, PartialEq)]
-enum Allowed {
-    Ids(Vec<TokenId>),
-    Words(Vec<u32>),
-}
-
-impl Allowed {
-    fn bytes(&self) -> usize {
-        match self {
-            Allowed::Ids(ids) => size_of_val(&ids[..]),
-            Allowed::Words(words) => size_of_val(&words[..]),
-        }
-    }
-
-    fn borrow(&self) -> AllowedTokens<'_> {
-        match self {
-            Allowed::Ids(ids) => AllowedTokens::Ids(ids),
-            Allowed::Words(words) => AllowedTokens::Mask(words),
-        }
-    }
-}
-
 /// Whether a state leads anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prospect {
@@ -83,7 +60,7 @@ enum Prospect {
 
 /// What the copies of a matcher share: what was found of states that have numbers.
 struct Known {
-    allowed: Kept<(u64, Place), Arc<Allowed>>,
+    allowed: Kept<(u64, Place), TokenSet>,
     /// Whether a state leads anywhere.
     prospects: Kept<(u64, Place), Prospect>,
     /// States and sets of guesses from which many tokens may begin a piece, whatever the last token is.
@@ -129,7 +106,7 @@ pub struct Spelled {
     /// The steps that one call may take.
     fuel: u64,
     /// The mask here, once it was asked for.
-    allowed: Option<Arc<Allowed>>,
+    allowed: Option<TokenSet>,
 }
 
 impl Canonical {
@@ -238,27 +215,27 @@ impl Spelled {
     }
 
     /// The mask here; never empty.
-    fn find(&mut self) -> Result<Arc<Allowed>> {
+    fn find(&mut self) -> Result<TokenSet> {
         if let Some(found) = &self.allowed {
-            return Ok(Arc::clone(found));
+            return Ok(found.clone());
         }
         let key = self.inner.state().map(|state| (state, self.at));
-        let kept = key.and_then(|key| self.known().allowed.get(&key).map(Arc::clone));
+        let kept = key.and_then(|key| self.known().allowed.get(&key).cloned());
         let found = match kept {
             Some(found) => found,
             None => {
-                let found = Arc::new(self.compute()?);
+                let found = self.compute()?;
                 if let Some(key) = key {
-                    self.known().allowed.keep(key, Arc::clone(&found), found.bytes());
+                    self.known().allowed.keep(key, found.clone(), found.bytes());
                 }
                 found
             }
         };
-        self.allowed = Some(Arc::clone(&found));
+        self.allowed = Some(found.clone());
         Ok(found)
     }
 
-    fn compute(&mut self) -> Result<Allowed> {
+    fn compute(&mut self) -> Result<TokenSet> {
         self.spend_mask()?;
         let mut words = vec![0; words_for(self.inner.vocabulary_size())];
         let place = self.at;
@@ -268,7 +245,7 @@ impl Spelled {
         let risky: Vec<TokenId> = match doubts {
             Some(doubts) => {
                 tokenizer.judge().fill(place, &allowed, &doubts.dead, &mut words);
-                let listed = |id: &&TokenId| words[**id as usize / 32] >> (**id % 32) & 1 == 1;
+                let listed = |id: &&TokenId| bit(&words, **id);
                 doubts.open.iter().filter(listed).copied().collect()
             }
             None => {
@@ -279,18 +256,18 @@ impl Spelled {
         for token in risky {
             let mut tried = 0;
             if self.prospect(place, token, MAX_AHEAD, &mut tried)? == Prospect::Dead {
-                words[token as usize / 32] &= !(1 << (token % 32));
+                remove_bit(&mut words, token);
             }
         }
-        let found = count(&words);
-        if found == 0 {
+        let found = TokenSet::from_words(words);
+        if found.is_empty() {
             return Err(Error::new(
                 ErrorKind::Constraint,
                 "no text that the constraint allows here has a spelling that the tokenizer would give",
             )
             .help("allow every spelling: leave out canonical"));
         }
-        Ok(if found <= MANY { Allowed::Ids(ids(&words).collect()) } else { Allowed::Words(words) })
+        Ok(found)
     }
 
     /// The tokens that may lead to a dead end here, whatever the last token is; `None` where the other matcher's bytes cannot
@@ -313,7 +290,7 @@ impl Spelled {
         let vocabulary = self.tokenizer.vocabulary();
         let mut look = Look { walk, walked: &mut known.walked };
         let found = Arc::new(look.doubts(&mut judge, vocabulary, key, &candidates)?);
-        known.doubts.keep(key, Arc::clone(&found), found.bytes());
+        known.doubts.keep(key, found.clone(), found.bytes());
         Ok(Some(found))
     }
 
@@ -358,20 +335,13 @@ impl Spelled {
                 return Ok(found);
             }
         }
-        Ok(match self.find()?.as_ref() {
-            Allowed::Ids(few) if few.len() == 1 => Some(few[0]),
-            _ => None,
-        })
+        Ok(self.find()?.sole())
     }
 
     /// The first of the tokens that the other matcher allows, at most `most`.
     fn first(&mut self, most: usize) -> Result<Vec<TokenId>> {
-        let size = self.inner.vocabulary_size() as TokenId;
-        Ok(match self.inner.allowed()? {
-            AllowedTokens::All => (0..size).take(most).collect(),
-            AllowedTokens::Ids(few) => few.iter().copied().take(most).collect(),
-            AllowedTokens::Mask(words) => ids(words).take(most).collect(),
-        })
+        let size = self.inner.vocabulary_size();
+        Ok(self.inner.allowed()?.ids(size).take(most).collect())
     }
 
     /// Whether the mask here is known.
@@ -601,7 +571,7 @@ impl States for Spelled {
         if self.allowed.is_none() {
             self.spending(Spelled::find)?;
         }
-        Ok(self.allowed.as_deref().map_or(AllowedTokens::Ids(&[]), Allowed::borrow))
+        Ok(self.allowed.as_ref().and_then(TokenSet::borrow).unwrap_or(AllowedTokens::Ids(&[])))
     }
 
     fn next(&mut self, _at: &Self::At, token: TokenId) -> Result<Option<Self::At>> {
@@ -610,7 +580,7 @@ impl States for Spelled {
         }
         let next = self.spending(|here| {
             let next = match here.is_known() {
-                true if !here.find()?.borrow().contains(token) => None,
+                true if !here.find()?.contains(token) => None,
                 true => here.tokenizer.judge().step(here.at, token),
                 false => here.decide(token)?,
             };

@@ -9,7 +9,7 @@ use super::threads::is_complete;
 use crate::finder::{Finder, START};
 use crate::Matcher;
 use crate::{Error, ErrorKind, Result, TokenId};
-use logitree_tokens::mask::{ids, words_for, AllowedTokens};
+use logitree_tokens::mask::{ids, remove_bits, words_for, AllowedTokens};
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// Tokens that banned sequences may have together.
@@ -94,18 +94,14 @@ impl Live for Without {
         self.inner.write(words)?;
         let mut completing = Vec::new();
         self.banned.finder.completions(self.node(), &mut completing);
-        for token in completing {
-            words[token as usize / 32] &= !(1 << (token % 32));
-        }
+        remove_bits(words, &completing);
         Ok(())
     }
 
     fn tokens(&mut self) -> Result<Vec<TokenId>> {
         let mut words = vec![0; words_for(self.banned.size)];
         self.write(&mut words)?;
-        for &end in &self.banned.ends {
-            words[end as usize / 32] &= !(1 << (end % 32));
-        }
+        remove_bits(&mut words, &self.banned.ends);
         // Where a byte is banned, longer tokens may still spell it.
         let first =
             self.banned.spelling.enough(&AllowedTokens::Mask(&words), self.banned.size, self.bytewise);

@@ -7,7 +7,7 @@ use super::live::{Key, Live, LiveMatcher};
 use super::threads::is_complete;
 use crate::Matcher;
 use crate::{Result, TokenId};
-use logitree_tokens::mask::{ids, words_for};
+use logitree_tokens::mask::{ids, remove_bits, words_for};
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// Two matchers that took the same tokens.
@@ -61,9 +61,7 @@ impl Live for Both {
     fn tokens(&mut self) -> Result<Vec<TokenId>> {
         let mut words = vec![0; words_for(self.size)];
         self.write(&mut words)?;
-        for &end in &*self.ends {
-            words[end as usize / 32] &= !(1 << (end % 32));
-        }
+        remove_bits(&mut words, &self.ends);
         Ok(ids(&words).collect())
     }
 

@@ -15,7 +15,7 @@ use super::threads::is_complete;
 use crate::query::shortest_ending;
 use crate::Matcher;
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
-use logitree_tokens::mask::{ids, words_for};
+use logitree_tokens::mask::{ids, remove_bits, words_for};
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// States that a search for a shortest ending may visit.
@@ -270,9 +270,7 @@ impl Live for Counted {
         let size = self.shared.vocabulary.len();
         let mut words = vec![0; words_for(size)];
         self.write(&mut words)?;
-        for &end in self.shared.vocabulary.end_of_generation() {
-            words[end as usize / 32] &= !(1 << (end % 32));
-        }
+        remove_bits(&mut words, self.shared.vocabulary.end_of_generation());
         // The more tokens the better: those of one byte are the most.
         let allowed = logitree_tokens::mask::AllowedTokens::Mask(&words);
         Ok(self.shared.spelling.enough(&allowed, size, self.bytewise))

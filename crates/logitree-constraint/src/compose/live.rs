@@ -11,7 +11,7 @@ use super::search::Known;
 use crate::sequence::{History, Scratch};
 use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
-use logitree_tokens::mask::{ids, words_for, AllowedTokens};
+use logitree_tokens::mask::{self, words_for, AllowedTokens, TokenSet};
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// Masks that are kept for all matchers of one composition; then all are forgotten.
@@ -75,12 +75,10 @@ pub(super) struct At {
     ended: bool,
 }
 
-type Words = Arc<[u32]>;
-
 /// What all matchers of one composition share.
 struct Shared {
     known: Known,
-    masks: Mutex<FxHashMap<Key, Words>>,
+    masks: Mutex<FxHashMap<Key, TokenSet>>,
     numbers: Mutex<FxHashMap<Key, u64>>,
     ends: Box<[TokenId]>,
     after: AfterEnd,
@@ -96,7 +94,7 @@ pub(super) struct LiveStates<S> {
     shared: Arc<Shared>,
     state: S,
     /// The continuations here, once they were computed.
-    mask: Option<Words>,
+    mask: Option<TokenSet>,
     /// The same with the tokens that end the generation.
     ending: Scratch<Vec<u32>>,
 }
@@ -133,7 +131,7 @@ impl<S: Live> LiveMatcher<S> {
         let complete = state.is_complete()?;
         let mut states =
             LiveStates { shared: Arc::new(shared), state, mask: None, ending: Scratch::default() };
-        if !alive || is_none(&states.continuations()?) {
+        if !alive || states.continuations()?.is_empty() {
             return Err(Error::new(ErrorKind::Constraint, empty)
                 .help("no output, or only the empty one, is allowed by all parts"));
         }
@@ -141,30 +139,24 @@ impl<S: Live> LiveMatcher<S> {
     }
 }
 
-fn is_none(words: &[u32]) -> bool {
-    words.iter().all(|&word| word == 0)
-}
-
 impl<S: Live> LiveStates<S> {
     /// The tokens after which what is written can be completed, without those that end the generation.
-    fn continuations(&mut self) -> Result<Words> {
+    fn continuations(&mut self) -> Result<TokenSet> {
         if let Some(known) = &self.mask {
-            return Ok(Arc::clone(known));
+            return Ok(known.clone());
         }
         let key = self.state.key();
         let shared = Arc::clone(&self.shared);
         let masks = || shared.masks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = key.and_then(|key| masks().get(&key).map(Arc::clone)) {
-            self.mask = Some(Arc::clone(&known));
+        if let Some(known) = key.and_then(|key| masks().get(&key).cloned()) {
+            self.mask = Some(known.clone());
             return Ok(known);
         }
         let mut words = vec![0; words_for(shared.size)];
         self.state.write(&mut words)?;
-        for &end in &shared.ends {
-            words[end as usize / 32] &= !(1 << (end % 32));
-        }
+        mask::remove_bits(&mut words, &shared.ends);
         if !self.state.is_harmless(&shared.known, &words)? {
-            let tried: Vec<TokenId> = ids(&words).collect();
+            let tried: Vec<TokenId> = mask::ids(&words).collect();
             for token in tried {
                 if self.state.is_token_harmless(token) {
                     continue;
@@ -179,26 +171,26 @@ impl<S: Live> LiveStates<S> {
                     alive = found?;
                 }
                 if !alive {
-                    words[token as usize / 32] &= !(1 << (token % 32));
+                    mask::remove_bit(&mut words, token);
                 }
             }
         }
-        let made: Words = words.into();
+        let made = TokenSet::from_words(words);
         if let Some(key) = key {
             let mut masks = masks();
             if masks.len() >= MAX_MASKS {
                 masks.clear();
             }
-            masks.insert(key, Arc::clone(&made));
+            masks.insert(key, made.clone());
         }
-        self.mask = Some(Arc::clone(&made));
+        self.mask = Some(made.clone());
         Ok(made)
     }
 
     /// Where the state is, after a token that led to something alive.
     fn look(&mut self) -> Result<At> {
         let complete = self.state.is_complete()?;
-        let finished = complete && is_none(&self.continuations()?);
+        let finished = complete && self.continuations()?.is_empty();
         Ok(At { complete, finished, ended: false })
     }
 }
@@ -223,19 +215,17 @@ impl<S: Live> States for LiveStates<S> {
     }
 
     fn allowed<'a>(&'a mut self, at: &'a At) -> Result<AllowedTokens<'a>> {
-        let words = self.continuations()?;
+        let set = self.continuations()?;
         let shared = &self.shared;
         if at.complete && !shared.ends.is_empty() {
             let Scratch(ending) = &mut self.ending;
-            ending.clear();
-            ending.extend_from_slice(&words);
-            shared.ends.iter().for_each(|&end| ending[end as usize / 32] |= 1 << (end % 32));
+            ending.resize(words_for(shared.size), 0);
+            set.write(shared.size, ending);
+            mask::insert_bits(ending, &shared.ends);
             return Ok(AllowedTokens::Mask(ending));
         }
-        match &self.mask {
-            Some(words) if !is_none(words) => Ok(AllowedTokens::Mask(words)),
-            _ => Err(Error::new(ErrorKind::Constraint, "no token continues the output here")),
-        }
+        let lent = self.mask.as_ref().filter(|set| !set.is_empty()).and_then(TokenSet::borrow);
+        lent.ok_or_else(|| Error::new(ErrorKind::Constraint, "no token continues the output here"))
     }
 
     fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
@@ -243,7 +233,7 @@ impl<S: Live> States for LiveStates<S> {
             return Ok(at.complete.then_some(At { complete: true, finished: true, ended: true }));
         }
         if token as usize >= self.shared.size
-            || self.mask.as_ref().is_some_and(|mask| !AllowedTokens::Mask(mask).contains(token))
+            || self.mask.as_ref().is_some_and(|mask| !mask.contains(token))
             || !self.state.take(token)?
         {
             return Ok(None);
@@ -272,7 +262,7 @@ impl<S: Live> States for LiveStates<S> {
         if self.shared.ends.contains(&token) {
             return Ok(Some(at.complete));
         }
-        Ok(self.mask.as_ref().map(|mask| AllowedTokens::Mask(mask).contains(token)))
+        Ok(self.mask.as_ref().map(|mask| mask.contains(token)))
     }
 
     fn state(&self, at: &At) -> Option<u64> {

@@ -17,7 +17,7 @@ use super::plan::{Beginning, Place, Plan, Shape};
 use crate::sequence::{History, Scratch};
 use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
-use logitree_tokens::mask::{words_for, AllowedTokens};
+use logitree_tokens::mask::{self, words_for, AllowedTokens};
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// Parts that may be running at the same time.
@@ -292,9 +292,9 @@ impl States for ThreadStates {
             few.extend_from_slice(&shared.ends);
         }
         let none = if wide {
-            shared.ends.iter().for_each(|&id| all[id as usize / 32] &= !(1 << (id % 32)));
-            few.iter().for_each(|&id| all[id as usize / 32] |= 1 << (id % 32));
-            all.iter().all(|&word| word == 0)
+            mask::remove_bits(all, &shared.ends);
+            mask::insert_bits(all, few);
+            mask::is_empty(all)
         } else {
             few.sort_unstable();
             few.dedup();

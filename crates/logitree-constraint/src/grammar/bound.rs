@@ -5,7 +5,6 @@ use std::sync::{Arc, PoisonError};
 use logitree_automata::stack::with_call_room;
 
 use super::engine::Engine;
-use super::entry::IdSet;
 use super::known::SharedEngine;
 use super::matcher::GrammarMatcher;
 use super::memory::{MemoryBudget, Slot};
@@ -17,7 +16,7 @@ use logitree_grammar::earley::{self, Machine, RulesSource};
 use logitree_grammar::expr::Exprs;
 use logitree_grammar::json_schema::{self, JsonRules};
 use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
-use logitree_tokens::mask::words_for;
+use logitree_tokens::mask;
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// What a grammar may cost while it runs.
@@ -229,7 +228,7 @@ fn start(
 }
 
 /// The ids of a token set.
-fn resolve(set: &TokenSet, vocabulary: &Vocabulary) -> Result<IdSet> {
+fn resolve(set: &TokenSet, vocabulary: &Vocabulary) -> Result<mask::TokenSet> {
     let mut ids = Vec::new();
     for name in &set.tokens {
         match name {
@@ -244,7 +243,7 @@ fn resolve(set: &TokenSet, vocabulary: &Vocabulary) -> Result<IdSet> {
     if set.negated {
         ids = (0..vocabulary.len() as TokenId).filter(|id| ids.binary_search(id).is_err()).collect();
     }
-    Ok(IdSet::new(ids, words_for(vocabulary.len())))
+    Ok(mask::TokenSet::from_sorted(&ids, vocabulary.len()))
 }
 
 /// The control token of this text, or the one token that spells it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::bound::GrammarLimits;
-use super::entry::{has, Allowed, Entry, IdSet, Sorter};
+use super::join::{join, Allowed, Sorter};
 use super::show;
 use super::suffixes::Suffixes;
 use super::table::TerminalTables;
@@ -14,10 +14,12 @@ use crate::Certain;
 use crate::{interrupt, ErrorKind, Result, TokenId};
 use logitree_grammar::earley::{ConfigId, ContinuationId, Machine, SameAfter, Texts, DEAD};
 use logitree_grammar::expr::{ByteSet, ExprId, Exprs, Tag};
-use logitree_tokens::mask::words_for;
+use logitree_tokens::mask::{bit, TokenSet};
 use logitree_tokens::trie::TokenTrie;
 use logitree_tokens::vocabulary::Vocabulary;
 
+/// About how many bytes a mask takes beside its ids.
+const SET_BYTES: usize = 64;
 /// Ids for which the scratch of masks keeps room.
 const MAX_SCRATCH: usize = 4_096;
 
@@ -34,12 +36,12 @@ pub(super) struct Engine {
     /// Those of them that are text as well.
     text_ends: Box<[TokenId]>,
     /// The token sets of the grammar, as ids.
-    token_sets: Vec<IdSet>,
+    token_sets: Vec<TokenSet>,
     shared: Arc<TerminalTables>,
     /// With the tag that is meant instead of the tables' own.
     terminals: FxHashMap<ExprId, (Arc<Terminal>, Option<Tag>)>,
     saturated: FxHashMap<ExprId, ExprId>,
-    by_key: FxHashMap<MaskKey, Arc<Entry>>,
+    by_key: FxHashMap<MaskKey, TokenSet>,
     mask_bytes: usize,
     /// The steps that the request was given.
     given: u64,
@@ -56,11 +58,11 @@ impl Engine {
         vocabulary: Arc<Vocabulary>,
         limits: GrammarLimits,
         ends: Arc<[TokenId]>,
-        token_sets: Vec<IdSet>,
+        token_sets: Vec<TokenSet>,
         shared: Arc<TerminalTables>,
     ) -> Engine {
         let is_text = |id: &TokenId| {
-            vocabulary.kind(*id).is_text() || token_sets.iter().any(|set: &IdSet| set.contains(*id))
+            vocabulary.kind(*id).is_text() || token_sets.iter().any(|set: &TokenSet| set.contains(*id))
         };
         let text_ends = ends.iter().copied().filter(is_text).collect();
         Engine {
@@ -208,14 +210,14 @@ impl Engine {
     }
 
     /// The allowed tokens of `config`.
-    pub fn mask(&mut self, config: ConfigId) -> Result<Arc<Entry>> {
+    pub fn mask(&mut self, config: ConfigId) -> Result<TokenSet> {
         let key = self.key(config)?;
         if let Some(known) = self.by_key.get(&key) {
-            return Ok(Arc::clone(known));
+            return Ok(known.clone());
         }
-        let made = Arc::new(self.make(&key)?);
-        self.mask_bytes += made.memory() + 16 * key.0.len();
-        self.by_key.insert(key, Arc::clone(&made));
+        let made = self.make(&key)?;
+        self.mask_bytes += made.own_bytes() + SET_BYTES + 16 * key.0.len();
+        self.by_key.insert(key, made.clone());
         Ok(made)
     }
 
@@ -252,7 +254,7 @@ impl Engine {
         Ok(made)
     }
 
-    fn make(&mut self, (threads, accepting, sets): &MaskKey) -> Result<Entry> {
+    fn make(&mut self, (threads, accepting, sets): &MaskKey) -> Result<TokenSet> {
         let mut few = std::mem::take(&mut self.few);
         let mut dense: Vec<Allowed> = Vec::new();
         let mut pieces = Vec::with_capacity(threads.len() + 2);
@@ -291,12 +293,12 @@ impl Engine {
             few.retain(|id| self.text_ends.binary_search(id).is_err());
         }
         for (words, without) in &mut dense {
-            without.extend(self.text_ends.iter().filter(|&&id| has(words, id)));
+            without.extend(self.text_ends.iter().filter(|&&id| bit(words, id)));
         }
         if *accepting {
             few.extend_from_slice(&self.ends);
         }
-        let made = Entry::join(dense, &mut few, words_for(self.vocabulary.len()), &mut self.sorter);
+        let made = join(dense, &mut few, self.vocabulary.len(), &mut self.sorter);
         few.clear();
         few.shrink_to(MAX_SCRATCH);
         self.few = few;
@@ -414,9 +416,9 @@ impl Engine {
 
     /// Consumes the fuel for adding what a terminal allows.
     fn charge_for(&mut self, terminal: &Terminal) -> Result<()> {
-        let cost = |set: &IdSet| match set {
-            IdSet::Few(ids) => ids.len() as u64,
-            IdSet::Dense(words) => words.len() as u64 / 4,
+        let cost = |set: &TokenSet| match set.listed() {
+            Some(ids) => ids.len() as u64,
+            None => set.bytes() as u64 / 16,
         };
         let base =
             terminal.base.as_ref().map_or(0, |base| cost(&base.terminal.inside) + base.without.len() as u64);
@@ -514,10 +516,14 @@ fn drop_beginning(texts: &[Vec<u8>], ids: &mut Vec<TokenId>, from: usize, vocabu
 }
 
 /// Adds a set, but for some of its ids, to what is gathered.
-fn add(set: &IdSet, without: &[TokenId], few: &mut Vec<TokenId>, dense: &mut Vec<Allowed>) {
-    match set {
-        IdSet::Few(ids) if without.is_empty() => few.extend_from_slice(ids),
-        IdSet::Few(ids) => few.extend(ids.iter().filter(|id| without.binary_search(id).is_err())),
-        IdSet::Dense(words) => dense.push((Arc::clone(words), without.to_vec())),
+fn add(set: &TokenSet, without: &[TokenId], few: &mut Vec<TokenId>, dense: &mut Vec<Allowed>) {
+    if let TokenSet::Words(words) = set {
+        return dense.push((Arc::clone(words), without.to_vec()));
+    }
+    // The tables of terminals have no other forms.
+    let ids = set.listed().unwrap_or_default();
+    match without.is_empty() {
+        true => few.extend_from_slice(ids),
+        false => few.extend(ids.iter().filter(|id| without.binary_search(id).is_err())),
     }
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use logitree_automata::stack::with_call_room;
+use logitree_tokens::mask::TokenSet;
 use rustc_hash::FxHashMap;
 
 use super::engine::Engine;
-use super::entry::Entry;
 use super::memory::{MemoryBudget, MemoryShare};
 use crate::AfterEnd;
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
@@ -23,7 +23,7 @@ pub(super) struct Ending {
 
 #[derive(Default)]
 struct Tables {
-    masks: FxHashMap<ConfigId, Arc<Entry>>,
+    masks: FxHashMap<ConfigId, TokenSet>,
     steps: FxHashMap<(ConfigId, TokenId), ConfigId>,
     endings: FxHashMap<ConfigId, Ending>,
 }
@@ -57,7 +57,7 @@ pub(super) struct SharedEngine {
 /// The engine for the length of a call, locked when something is asked that is not known. The call has one allowance of
 /// fuel.
 pub(super) struct Session<'a> {
-    shared: &'a SharedEngine,
+    pub shared: &'a SharedEngine,
     engine: Option<MutexGuard<'a, Engine>>,
 }
 
@@ -111,13 +111,13 @@ impl SharedEngine {
     }
 
     /// The mask of `config`, if it is known.
-    pub fn known_mask(&self, config: ConfigId) -> Option<Arc<Entry>> {
-        self.read(|tables| tables.masks.get(&config).map(Arc::clone))
+    pub fn known_mask(&self, config: ConfigId) -> Option<TokenSet> {
+        self.read(|tables| tables.masks.get(&config).cloned())
     }
 
     /// What is known of `config`: its ending and its mask.
-    pub fn known(&self, config: ConfigId) -> (Option<Ending>, Option<Arc<Entry>>) {
-        self.read(|tables| (tables.endings.get(&config).copied(), tables.masks.get(&config).map(Arc::clone)))
+    pub fn known(&self, config: ConfigId) -> (Option<Ending>, Option<TokenSet>) {
+        self.read(|tables| (tables.endings.get(&config).copied(), tables.masks.get(&config).cloned()))
     }
 
     fn read<R>(&self, from: impl FnOnce(&Tables) -> R) -> R {
@@ -176,7 +176,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] if finding it takes more than the limits; the error names what is expected there.
-    pub fn mask(&mut self, config: ConfigId) -> Result<Arc<Entry>> {
+    pub fn mask(&mut self, config: ConfigId) -> Result<TokenSet> {
         let shared = self.shared;
         if let Some(known) = shared.known_mask(config) {
             return Ok(known);
@@ -189,7 +189,7 @@ impl Session<'_> {
         }
         let made = with_call_room(|| engine.mask(config)).map_err(|error| named(error, engine, config))?;
         shared.keep(engine, |tables| {
-            tables.masks.insert(config, Arc::clone(&made));
+            tables.masks.insert(config, made.clone());
         });
         Ok(made)
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::entry::Entry;
 use super::known::{Ending, Session, SharedEngine};
 use super::language::GrammarLanguage;
 use crate::sequence::Scratch;
@@ -10,7 +9,7 @@ use crate::{AfterEnd, ByteWalk, Bytewise, Certain, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::earley::{ConfigId, DEAD};
 use logitree_grammar::expr::ByteSet;
-use logitree_tokens::mask::{count, ids, words_for, AllowedTokens};
+use logitree_tokens::mask::{AllowedTokens, MaskBuffer, TokenSet};
 
 /// The state of a sequence.
 #[derive(Debug, Clone, Copy)]
@@ -30,17 +29,16 @@ pub(super) type GrammarMatcher = Sequence<GrammarStates>;
 pub(super) struct GrammarStates {
     engine: Arc<SharedEngine>,
     /// The mask that was found last, and its configuration.
-    entry: (ConfigId, Arc<Entry>),
-    /// The words of a mask that has to be put together, and that mask.
-    written: Scratch<(Vec<u32>, Option<Arc<Entry>>)>,
+    mask: (ConfigId, TokenSet),
+    buffer: Scratch<MaskBuffer>,
 }
 
 impl GrammarMatcher {
     /// At the start of the grammar.
     pub fn new(engine: Arc<SharedEngine>) -> Self {
         let start = engine.start;
-        let entry = (DEAD, Arc::new(Entry::Few([].into())));
-        let mut states = GrammarStates { engine, entry, written: Scratch::default() };
+        let mask = (DEAD, TokenSet::default());
+        let mut states = GrammarStates { engine, mask, buffer: Scratch::default() };
         let at = states.at(start);
         Sequence::begin(states, at)
     }
@@ -52,24 +50,24 @@ impl GrammarStates {
         let Ending { accepting, over } = ending.unwrap_or_else(|| self.engine.session().ending(config));
         // An empty one is an error, which asking for it finds.
         if let Some(mask) = mask.filter(|mask| !mask.is_empty()) {
-            self.entry = (config, mask);
+            self.mask = (config, mask);
         }
         At { config, accepting, finished: over, ended: false }
     }
 
-    fn entry(&mut self, at: &At) -> Result<&Entry> {
-        if self.entry.0 != at.config {
-            let entry = self.engine.session().mask(at.config)?;
-            if entry.is_empty() {
+    fn mask(&mut self, at: &At) -> Result<&TokenSet> {
+        if self.mask.0 != at.config {
+            let mask = self.engine.session().mask(at.config)?;
+            if mask.is_empty() {
                 return Err(Error::new(
                     ErrorKind::Constraint,
                     "no token of the vocabulary continues the text here, although the grammar does",
                 )
                 .help("use a vocabulary that has a token for each byte that the grammar needs"));
             }
-            self.entry = (at.config, entry);
+            self.mask = (at.config, mask);
         }
-        Ok(&self.entry.1)
+        Ok(&self.mask.1)
     }
 }
 
@@ -103,16 +101,8 @@ impl ByteWalk for GrammarWalk<'_> {
 
     fn few(&mut self, state: u64, most: usize) -> Result<Option<Vec<TokenId>>> {
         self.0.refuel();
-        let entry = self.0.mask(config(state))?;
-        Ok(match &*entry {
-            Entry::Few(few) => Some(few.to_vec()),
-            Entry::Dense { base, .. } => {
-                let mut words = vec![0; base.len()];
-                entry.write(&mut words);
-                (count(&words) <= most).then(|| ids(&words).collect())
-            }
-        }
-        .filter(|few| few.len() <= most))
+        let mask = self.0.mask(config(state))?;
+        Ok(mask.ids_up_to(most, self.0.shared.size))
     }
 }
 
@@ -136,21 +126,8 @@ impl States for GrammarStates {
     }
 
     fn allowed<'a>(&'a mut self, at: &'a At) -> Result<AllowedTokens<'a>> {
-        self.entry(at)?;
-        let entry = &self.entry.1;
-        if let Entry::Few(few) = &**entry {
-            return Ok(AllowedTokens::Ids(few));
-        }
-        if let Some(words) = entry.plain_words() {
-            return Ok(AllowedTokens::Mask(words));
-        }
-        let Scratch((words, written)) = &mut self.written;
-        if !written.as_ref().is_some_and(|written| Arc::ptr_eq(written, entry)) {
-            words.resize(words_for(self.engine.size), 0);
-            entry.write(words);
-            *written = Some(Arc::clone(entry));
-        }
-        Ok(AllowedTokens::Mask(words))
+        self.mask(at)?;
+        Ok(self.mask.1.lend(self.engine.size, &mut self.buffer.0))
     }
 
     fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
@@ -162,16 +139,17 @@ impl States for GrammarStates {
     }
 
     fn is_allowed(&mut self, at: &At, token: TokenId) -> Result<Option<bool>> {
-        Ok(Some(self.entry(at)?.contains(token)))
+        Ok(Some(self.mask(at)?.contains(token)))
     }
 
     fn write(&mut self, at: &At, words: &mut [u32]) -> Result<()> {
-        self.entry(at)?.write(words);
+        let size = self.engine.size;
+        self.mask(at)?.write(size, words);
         Ok(())
     }
 
     fn sole(&mut self, at: &At) -> Result<Option<TokenId>> {
-        Ok(self.entry(at)?.sole())
+        Ok(self.mask(at)?.sole())
     }
 
     fn state(&self, at: &At) -> Option<u64> {
@@ -203,6 +181,6 @@ impl States for GrammarStates {
     }
 
     fn is_ready(&self, at: &At) -> bool {
-        self.entry.0 == at.config || self.engine.known_mask(at.config).is_some()
+        self.mask.0 == at.config || self.engine.known_mask(at.config).is_some()
     }
 }

@@ -13,7 +13,7 @@
 mod bound;
 mod counted;
 mod engine;
-mod entry;
+mod join;
 mod known;
 mod language;
 mod lazy;

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::entry::IdSet;
 use super::suffixes::Suffixes;
 use logitree_grammar::expr::{ByteSet, Exprs, Tag};
+use logitree_tokens::mask::TokenSet;
 use logitree_tokens::trie::{Node, TokenTrie};
 use logitree_tokens::TokenId;
 
@@ -12,7 +12,7 @@ use logitree_tokens::TokenId;
 #[derive(Debug)]
 pub(super) struct Terminal {
     /// The tokens all of whose bytes it takes; with a base, those that the base does not take.
-    pub inside: IdSet,
+    pub inside: TokenSet,
     /// Where tokens leave it, by the tags it is complete with there; with a base, those that leave it otherwise.
     pub crossings: Box<[Crossing]>,
     /// A state that nearly agrees with this one.
@@ -61,12 +61,12 @@ pub(super) struct Exit {
 
 impl Terminal {
     /// The tables of these exits, in any order.
-    pub fn new(inside: IdSet, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
+    pub fn new(inside: TokenSet, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
         Terminal { inside, crossings: crossings(exits, exprs), base: None }
     }
 
     /// The tables of a state that differs from `base` so.
-    pub fn near(base: Base, inside: IdSet, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
+    pub fn near(base: Base, inside: TokenSet, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
         Terminal { inside, crossings: crossings(exits, exprs), base: Some(base) }
     }
 
@@ -100,7 +100,7 @@ impl Terminal {
     pub fn memory(&self) -> usize {
         let crossings: usize = self.crossings.iter().map(Crossing::memory).sum();
         let base = self.base.as_ref().map_or(0, |b| size_of_val(&*b.without) + size_of_val(&*b.elsewhere));
-        size_of::<Self>() + self.inside.memory() + crossings + base
+        size_of::<Self>() + self.inside.bytes() + crossings + base
     }
 }
 

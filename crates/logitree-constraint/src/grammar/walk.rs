@@ -5,14 +5,13 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::counted::counted;
-use super::entry::IdSet;
 use super::lazy::{LazyTable, DEAD};
 use super::table::state::StartState;
 use super::terminal::{Exit, Terminal};
 use crate::Result;
 use logitree_grammar::dfa::Dfa;
 use logitree_grammar::expr::{ByteSet, ExprId, Exprs, NOTHING};
-use logitree_tokens::mask::words_for;
+use logitree_tokens::mask::{insert_bits, words_for, TokenSet};
 use logitree_tokens::trie::{Below, Explorer, Node, StateNumber, Table, TokenTrie};
 use logitree_tokens::vocabulary::Vocabulary;
 
@@ -114,7 +113,7 @@ pub(super) fn narrow(
         return Ok(None);
     }
     keep_with_refused(&mut exits, &refused, trie);
-    Ok(Some(Terminal::new(IdSet::new(ids, words_for(trie.vocabulary_size())), exits, exprs)))
+    Ok(Some(Terminal::new(TokenSet::from_ids(ids, trie.vocabulary_size()), exits, exprs)))
 }
 
 /// Leaves out the exits below which every token stays inside: they are allowed anyway. Both lists are in the order of
@@ -164,7 +163,7 @@ pub(super) fn wide(
             }
             None => automaton.inside(trie)?,
         };
-    let inside = IdSet::from_words(words);
+    let inside = TokenSet::from_words(words);
     let exits = if nodes <= FEW_COMPLETING {
         exprs.charge(4 * nodes as u64)?;
         automaton.exits_behind(vocabulary, trie, by_byte)
@@ -237,7 +236,7 @@ pub(super) fn allowed_outside(
     keep_with_refused(&mut exits, refused, trie);
     let mut words = vec![0u32; words_for(trie.vocabulary_size())];
     trie.tokens_outside(refused, &mut words);
-    Ok(Terminal::new(IdSet::from_words(words), exits, exprs))
+    Ok(Terminal::new(TokenSet::from_words(words), exits, exprs))
 }
 
 /// How many bytes are enough, after any text that may begin a text of `e`, to end one. `None` if there are too many
@@ -475,9 +474,7 @@ impl Automaton {
         let mut words = vec![0u32; words_for(vocabulary.len())];
         trie.allowed_by(&Table::new(short, 0u16, u16::DEAD)?, &mut words)?;
         let mut take = |node: Node| {
-            for &id in trie.tokens(node) {
-                words[id as usize / 32] |= 1 << (id % 32);
-            }
+            insert_bits(&mut words, trie.tokens(node));
         };
         for &node in by_byte.of(cut) {
             let Some(state) = self.state_at(node, vocabulary, trie) else { continue };

@@ -12,7 +12,7 @@ use super::{ByteLanguage, ByteState, Bytewise};
 use crate::{AfterEnd, ByteWalk, Certain, Matcher, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::expr::ByteSet;
-use logitree_tokens::mask::{count, ids, words_for, AllowedTokens};
+use logitree_tokens::mask::{self, words_for, AllowedTokens, TokenSet};
 use logitree_tokens::trie::Recognizer;
 use logitree_tokens::vocabulary::Vocabulary;
 
@@ -25,29 +25,6 @@ const DEAD: u32 = u32::MAX;
 /// Not computed yet.
 const UNKNOWN: u32 = u32::MAX - 1;
 
-/// The allowed tokens of a state.
-#[derive(Debug)]
-enum Kept {
-    Few(Box<[TokenId]>),
-    Words(Box<[u32]>),
-}
-
-impl Kept {
-    fn allowed(&self) -> AllowedTokens<'_> {
-        match self {
-            Kept::Few(ids) => AllowedTokens::Ids(ids),
-            Kept::Words(words) => AllowedTokens::Mask(words),
-        }
-    }
-
-    fn size(&self) -> usize {
-        match self {
-            Kept::Few(ids) => size_of_val(&**ids),
-            Kept::Words(words) => size_of_val(&**words),
-        }
-    }
-}
-
 /// A numbered state and what is known of its transitions.
 struct Row {
     number: u64,
@@ -59,7 +36,7 @@ struct Row {
 struct Tables {
     index: FxHashMap<u64, u32>,
     rows: Vec<Row>,
-    masks: FxHashMap<u64, Arc<Kept>>,
+    masks: FxHashMap<u64, TokenSet>,
     overs: FxHashMap<u64, bool>,
     bytes: usize,
 }
@@ -121,7 +98,7 @@ impl Shared {
     }
 
     /// The allowed tokens of a state at which the text is not over.
-    fn allowed(&self, state: &ByteState, accepting: bool) -> Result<Kept> {
+    fn allowed(&self, state: &ByteState, accepting: bool) -> Result<TokenSet> {
         let mut words = vec![0; words_for(self.vocabulary.len())];
         let trie = self.vocabulary.trie()?;
         let mut numbered = false;
@@ -141,30 +118,27 @@ impl Shared {
             walk.failed.map_or(Ok(()), Err)?;
         }
         // What ends the generation is never text.
-        for &end in self.vocabulary.end_of_generation() {
-            let (word, bit) = (end as usize / 32, 1 << (end % 32));
-            words[word] = if accepting { words[word] | bit } else { words[word] & !bit };
+        let ends = self.vocabulary.end_of_generation();
+        match accepting {
+            true => mask::insert_bits(&mut words, ends),
+            false => mask::remove_bits(&mut words, ends),
         }
-        let count = AllowedTokens::Mask(&words).count(self.vocabulary.len());
-        if count == 0 {
+        let allowed = TokenSet::from_words(words);
+        if allowed.is_empty() {
             return Err(Error::new(
                 ErrorKind::Constraint,
                 "no token of the vocabulary continues the text here, although the constraint may",
             )
             .help("use a vocabulary that has a token for each byte that the text needs; a recogniser takes only bytes after which a text continues"));
         }
-        Ok(match count <= words.len() {
-            true => Kept::Few(ids(&words).collect()),
-            false => Kept::Words(words.into()),
-        })
+        Ok(allowed)
     }
 
     /// Keeps the mask of a numbered state.
-    fn keep(&self, number: u64, made: Kept) -> Arc<Kept> {
-        let made = Arc::new(made);
+    fn keep(&self, number: u64, made: TokenSet) -> TokenSet {
         let mut tables = self.tables();
-        tables.bytes += made.size() + 32;
-        tables.masks.insert(number, Arc::clone(&made));
+        tables.bytes += made.bytes() + 32;
+        tables.masks.insert(number, made.clone());
         made
     }
 
@@ -333,7 +307,7 @@ impl ByteWalk for LanguageWalk<'_> {
     }
 
     fn few(&mut self, state: u64, most: usize) -> Result<Option<Vec<TokenId>>> {
-        let known = self.0.tables().masks.get(&state).map(Arc::clone);
+        let known = self.0.tables().masks.get(&state).cloned();
         let kept = match known {
             Some(kept) => kept,
             None => {
@@ -345,11 +319,7 @@ impl ByteWalk for LanguageWalk<'_> {
                 self.0.keep(state, self.0.allowed(&at, accepting)?)
             }
         };
-        Ok(match &*kept {
-            Kept::Few(few) => Some(few.to_vec()),
-            Kept::Words(words) => (count(words) <= most).then(|| ids(words).collect()),
-        }
-        .filter(|few| few.len() <= most))
+        Ok(kept.ids_up_to(most, self.0.vocabulary.len()))
     }
 }
 
@@ -361,7 +331,7 @@ pub(crate) type LanguageMatcher = Sequence<LanguageStates>;
 pub(crate) struct LanguageStates {
     shared: Arc<Shared>,
     /// The mask of the present state, once it was asked for.
-    mask: Option<Arc<Kept>>,
+    mask: Option<TokenSet>,
 }
 
 impl LanguageMatcher {
@@ -426,18 +396,18 @@ impl States for LanguageStates {
         let number = at.state.number();
         let mask = match self.mask.take() {
             Some(mask) => mask,
-            None => match number.and_then(|number| self.shared.tables().masks.get(&number).map(Arc::clone)) {
+            None => match number.and_then(|number| self.shared.tables().masks.get(&number).cloned()) {
                 Some(known) => known,
                 None => {
                     let made = self.shared.allowed(&at.state, at.accepting)?;
                     match number {
                         Some(number) => self.shared.keep(number, made),
-                        None => Arc::new(made),
+                        None => made,
                     }
                 }
             },
         };
-        Ok(self.mask.insert(mask).allowed())
+        self.mask.insert(mask).borrow().ok_or_else(|| Error::new(ErrorKind::State, "no mask"))
     }
 
     fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {

@@ -7,7 +7,7 @@ use crate::finder::START;
 use crate::sequence::Scratch;
 use crate::{AfterEnd, Matcher, Sequence, States};
 use crate::{Result, TokenId};
-use logitree_tokens::mask::{words_for, AllowedTokens};
+use logitree_tokens::mask::{insert_bit, insert_bits, remove_bits, words_for, AllowedTokens};
 
 /// A matcher over a [`Plan`].
 pub(super) type ReasoningMatcher = Sequence<ReasoningStates>;
@@ -96,16 +96,12 @@ impl ReasoningStates {
             words.resize(words_for(size), 0);
             AllowedTokens::All.write(size, words);
         }
-        for &id in &*cleared {
-            words[id as usize / 32] |= 1 << (id % 32);
-        }
+        insert_bits(words, cleared);
         self.plan.banned(*at, cleared);
         if self.then.is_some() {
             cleared.extend_from_slice(self.plan.vocabulary.end_of_generation());
         }
-        for &id in &*cleared {
-            words[id as usize / 32] &= !(1 << (id % 32));
-        }
+        remove_bits(words, cleared);
     }
 
     /// The state after a token where the answer has not begun and may, or a begin: both continue as far as they can.
@@ -189,7 +185,7 @@ impl States for ReasoningStates {
         let size = self.plan.vocabulary.len();
         either.resize(words_for(size), 0);
         allowed.write(size, either);
-        tags.for_each(|id| either[id as usize / 32] |= 1 << (id % 32));
+        tags.for_each(|id| insert_bit(either, id));
         Ok(AllowedTokens::Mask(either))
     }
 

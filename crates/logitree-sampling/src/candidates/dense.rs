@@ -1,6 +1,7 @@
 //! The dense form: blocks of borrowed logits with the samplers' changes applied as they are read.
 
 use super::{Candidates, Form};
+use logitree_tokens::mask::bit;
 use logitree_tokens::simd::{self, Floats, BLOCK};
 use logitree_tokens::TokenId;
 
@@ -28,7 +29,7 @@ impl Shape {
             }
             Shape::Allowed => {
                 for (x, at) in block.iter_mut().zip(start..) {
-                    if mask[at / 32] >> (at % 32) & 1 == 0 {
+                    if !bit(mask, at as TokenId) {
                         *x = f32::NEG_INFINITY;
                     }
                 }

@@ -8,7 +8,7 @@ use logitree_sampling::{
     AdaptiveP, Chain, Dist, Floats, Greedy, LogitBias, MinP, MirostatV2, Mode, Penalties, Sampler, Seed,
     Steering, Temp, TempExt, TopK, TopNSigma, TopP, TypP, Xtc,
 };
-use logitree_tokens::mask::AllowedTokens;
+use logitree_tokens::mask::{bit, insert_bits, AllowedTokens};
 use proptest::prelude::*;
 
 /// Of probability: the exponentials are good to 2e-7 each.
@@ -433,7 +433,7 @@ proptest! {
         let (mut steering, edits) = (Steering::default(), [(1, 2.0), (9, f32::NEG_INFINITY), (5000, -1.0)]);
         let ids = &wide_masks(n, salt)[kind];
         let mut words = vec![0u32; n.div_ceil(32)];
-        ids.iter().for_each(|&id| words[id as usize / 32] |= 1 << (id % 32));
+        insert_bits(&mut words, ids);
         for step in 0..4 {
             let mut xs = logits(n, salt ^ step, spread, peaks, ties);
             if salt % 7 == 0 {
@@ -443,7 +443,7 @@ proptest! {
             }
             let halves: Vec<u16> = xs.iter().map(|&x| half::f16::from_f32(x).to_bits()).collect();
             if salt % 3 == 0 {
-                let banned = (0..n).filter(|&at| words[at / 32] >> (at % 32) & 1 == 0);
+                let banned = (0..n).filter(|&at| !bit(&words, at as u32));
                 banned.for_each(|at| xs[at] = [f32::NAN, f32::INFINITY, 1e30][at % 3]);
             }
             if step == 2 {

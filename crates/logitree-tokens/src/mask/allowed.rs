@@ -1,5 +1,6 @@
 //! The allowed tokens as a matcher hands it over: everything, a few ids, or a dense mask.
 
+use super::{bit, insert_bits, words_for};
 use crate::TokenId;
 
 /// The allowed next tokens, borrowed from the matcher.
@@ -19,9 +20,7 @@ impl AllowedTokens<'_> {
         match self {
             AllowedTokens::All => true,
             AllowedTokens::Ids(ids) => ids.binary_search(&id).is_ok(),
-            AllowedTokens::Mask(words) => {
-                words.get(id as usize / 32).is_some_and(|w| w >> (id % 32) & 1 == 1)
-            }
+            AllowedTokens::Mask(words) => bit(words, id),
         }
     }
 
@@ -41,15 +40,27 @@ impl AllowedTokens<'_> {
         }
     }
 
-    /// Writes the set as a dense mask of the ids `0..size` into `words` (length [`super::words_for`]`(size)`).
+    /// The ids below `size`, ascending.
+    pub fn ids(&self, size: usize) -> impl Iterator<Item = TokenId> + use<'_> {
+        let size = size as TokenId;
+        let (all, listed, words) = match *self {
+            AllowedTokens::All => (0..size, &[][..], &[][..]),
+            AllowedTokens::Ids(ids) => (0..0, ids, &[][..]),
+            AllowedTokens::Mask(words) => (0..0, &[][..], words),
+        };
+        all.chain(listed.iter().copied()).chain(super::ids(words)).take_while(move |&id| id < size)
+    }
+
+    /// Writes the set as a mask of the ids below `size` over `words`, of which there are at least
+    /// [`words_for`]`(size)`; what lies past the size is cleared.
     pub fn write(&self, size: usize, words: &mut [u32]) {
+        let (words, past) = words.split_at_mut(words_for(size).min(words.len()));
+        past.fill(0);
         match self {
             AllowedTokens::All => words.fill(u32::MAX),
             AllowedTokens::Ids(ids) => {
                 words.fill(0);
-                for &id in ids.iter().take_while(|&&id| (id as usize) < size) {
-                    words[id as usize / 32] |= 1 << (id % 32);
-                }
+                insert_bits(words, ids);
             }
             AllowedTokens::Mask(from) => {
                 let n = from.len().min(words.len());
@@ -79,6 +90,11 @@ mod tests {
         for id in 0..70 {
             assert_eq!(few.contains(id), dense.contains(id), "id {id}");
         }
+        assert_eq!(
+            (few.ids(40).collect::<Vec<_>>(), dense.ids(41).collect()),
+            (ids[..3].to_vec(), ids.to_vec())
+        );
+        assert_eq!(AllowedTokens::All.ids(3).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!((few.count(41), dense.count(41)), (4, 4));
         assert_eq!((few.count(32), dense.count(32)), (2, 2));
         let mut all = [0u32; 2];

@@ -5,11 +5,15 @@
 
 mod allowed;
 mod apply;
+mod bits;
 mod set;
 
 pub use allowed::AllowedTokens;
 pub use apply::{apply, apply_rows, Logit};
-pub use set::{count, ids, Ids, Mask};
+pub use bits::{
+    bit, count, ids, insert_bit, insert_bit_if, insert_bits, is_empty, remove_bit, remove_bits, Ids,
+};
+pub use set::{ChangedWords, MaskBuffer, TokenSet};
 
 /// Number of 32-bit words that hold a mask of `n` token ids.
 pub const fn words_for(n: usize) -> usize {

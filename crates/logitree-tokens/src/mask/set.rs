@@ -1,101 +1,235 @@
-//! The owned mask, and the ids of a mask's words.
+//! Owned sets of token ids, in the form that takes the least memory; copies share it.
 
-use super::words_for;
-use crate::simd;
-use crate::{Error, ErrorKind, Result, TokenId};
+use std::sync::Arc;
 
-/// A set of the token ids `0..size`, as 32-bit words, least significant bit first.
-///
-/// The bits of the last word past the size are always 0, so that equal sets are equal words.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Mask {
-    words: Vec<u32>,
-    size: usize,
-}
+use super::{bit, count, ids, insert_bits, remove_bits, words_for, AllowedTokens};
+use crate::TokenId;
 
-impl Mask {
-    /// The empty set of ids below `size`.
-    pub fn new(size: usize) -> Mask {
-        Mask { words: vec![0; words_for(size)], size }
-    }
+/// More ids than this are kept as words.
+const MAX_LISTED: usize = 1_024;
 
-    /// The set of all ids below `size`.
-    pub fn full(size: usize) -> Mask {
-        let mut words = vec![u32::MAX; words_for(size)];
-        if let (Some(last), false) = (words.last_mut(), size.is_multiple_of(32)) {
-            *last = (1 << (size % 32)) - 1;
-        }
-        Mask { words, size }
-    }
-
-    /// The set of `ids`, in any order, repeats allowed.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Mask`] if an id is not below `size`.
-    pub fn from_ids(size: usize, ids: impl IntoIterator<Item = TokenId>) -> Result<Mask> {
-        let mut mask = Mask::new(size);
-        for id in ids {
-            mask.insert(id)?;
-        }
-        Ok(mask)
-    }
-
-    /// The words: bit `id % 32` of word `id / 32`.
-    pub fn words(&self) -> &[u32] {
-        &self.words
-    }
-
-    /// The words, given away.
-    pub fn into_words(self) -> Vec<u32> {
-        self.words
-    }
-
-    /// Adds `id`; returns whether it is new.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Mask`] if `id` is not below the size.
-    pub fn insert(&mut self, id: TokenId) -> Result<bool> {
-        if id as usize >= self.size {
-            return Err(Error::new(ErrorKind::Mask, format!("id {id} in a mask of {} ids", self.size)));
-        }
-        let word = &mut self.words[id as usize / 32];
-        let was = *word;
-        *word |= 1 << (id % 32);
-        Ok(*word != was)
-    }
-}
-
-/// How many bits of `words` are set.
-pub fn count(words: &[u32]) -> usize {
-    simd::count(words)
-}
-
-/// The ids whose bits are set in `words`, ascending.
-pub fn ids(words: &[u32]) -> Ids<'_> {
-    Ids { words, word: words.first().copied().unwrap_or(0), base: 0 }
-}
-
-/// The set bits of a mask, ascending.
+/// An owned set of token ids.
 #[derive(Debug, Clone)]
-pub struct Ids<'a> {
-    words: &'a [u32],
-    /// What is left of the first of `words`.
-    word: u32,
-    base: u32,
+pub enum TokenSet {
+    /// Every id.
+    All,
+    /// These ids: ascending, without repeats.
+    Ids(Arc<[TokenId]>),
+    /// The ids of these words.
+    Words(Arc<[u32]>),
+    /// Words that many sets share, but for a few ids.
+    Changed(Arc<ChangedWords>),
 }
 
-impl Iterator for Ids<'_> {
-    type Item = TokenId;
+/// The ids of `base` without `removed`, and those `added`: both ascending, without repeats.
+#[derive(Debug)]
+pub struct ChangedWords {
+    /// The shared words.
+    pub base: Arc<[u32]>,
+    /// Ids that the base lacks.
+    pub added: Box<[TokenId]>,
+    /// Ids of the base that are not in the set: fewer than the base has.
+    pub removed: Box<[TokenId]>,
+}
 
-    #[inline]
-    fn next(&mut self) -> Option<TokenId> {
-        while self.word == 0 {
-            self.words = self.words.get(1..)?;
-            self.word = *self.words.first()?;
-            self.base += 32;
+/// The words of a [`TokenSet::Changed`], to be lent.
+#[derive(Debug, Default)]
+pub struct MaskBuffer {
+    words: Vec<u32>,
+    holds: Option<Arc<ChangedWords>>,
+}
+
+impl Default for TokenSet {
+    /// The empty set.
+    fn default() -> TokenSet {
+        TokenSet::Ids(Arc::default())
+    }
+}
+
+impl TokenSet {
+    /// The set of `ids`, each given once, in any order, all below `size`.
+    pub fn from_ids(mut ids: Vec<TokenId>, size: usize) -> TokenSet {
+        if ids.len() <= MAX_LISTED {
+            ids.sort_unstable();
         }
-        let bit = self.word.trailing_zeros();
-        self.word &= self.word - 1;
-        Some(self.base + bit)
+        TokenSet::from_sorted(&ids, size)
+    }
+
+    /// As [`TokenSet::from_ids`], of ascending ids.
+    pub fn from_sorted(ids: &[TokenId], size: usize) -> TokenSet {
+        if ids.len() <= MAX_LISTED {
+            return TokenSet::Ids(ids.into());
+        }
+        let mut words = vec![0; words_for(size)];
+        insert_bits(&mut words, ids);
+        TokenSet::Words(words.into())
+    }
+
+    /// The set of the ids in `words`.
+    pub fn from_words(words: impl AsRef<[u32]> + Into<Arc<[u32]>>) -> TokenSet {
+        match count(words.as_ref()) {
+            0..=MAX_LISTED => TokenSet::Ids(ids(words.as_ref()).collect()),
+            _ => TokenSet::Words(words.into()),
+        }
+    }
+
+    /// The set that a matcher lends, of ids below `size`.
+    pub fn copy(allowed: AllowedTokens<'_>, size: usize) -> TokenSet {
+        match allowed {
+            AllowedTokens::All => TokenSet::All,
+            AllowedTokens::Ids(ids) => TokenSet::Ids(ids.into()),
+            AllowedTokens::Mask(_) => {
+                let mut words = vec![0; words_for(size)];
+                allowed.write(size, &mut words);
+                TokenSet::Words(words.into())
+            }
+        }
+    }
+
+    /// The set, without a copy, where it is not shared words with changes.
+    #[inline]
+    pub fn borrow(&self) -> Option<AllowedTokens<'_>> {
+        match self {
+            TokenSet::All => Some(AllowedTokens::All),
+            TokenSet::Ids(ids) => Some(AllowedTokens::Ids(ids)),
+            TokenSet::Words(words) => Some(AllowedTokens::Mask(words)),
+            TokenSet::Changed(_) => None,
+        }
+    }
+
+    /// As [`TokenSet::borrow`]; the words of shared words with changes are written to `buffer`, if they are not there yet.
+    pub fn lend<'a>(&'a self, size: usize, buffer: &'a mut MaskBuffer) -> AllowedTokens<'a> {
+        if let TokenSet::Changed(changed) = self {
+            if !buffer.holds.as_ref().is_some_and(|held| Arc::ptr_eq(held, changed)) {
+                buffer.words.resize(words_for(size), 0);
+                self.write(size, &mut buffer.words);
+                buffer.holds = Some(Arc::clone(changed));
+            }
+        }
+        self.borrow().unwrap_or(AllowedTokens::Mask(&buffer.words))
+    }
+
+    /// The ids, where they are listed.
+    pub fn listed(&self) -> Option<&[TokenId]> {
+        match self {
+            TokenSet::Ids(ids) => Some(ids),
+            _ => None,
+        }
+    }
+
+    /// Whether `id` is in it.
+    #[inline]
+    pub fn contains(&self, id: TokenId) -> bool {
+        match self {
+            TokenSet::Changed(changed) => {
+                bit(&changed.base, id) && changed.removed.binary_search(&id).is_err()
+                    || changed.added.binary_search(&id).is_ok()
+            }
+            plain => plain.borrow().is_some_and(|plain| plain.contains(id)),
+        }
+    }
+
+    /// Whether no id is in it.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            TokenSet::Ids(ids) => ids.is_empty(),
+            TokenSet::Words(words) => super::is_empty(words),
+            TokenSet::All | TokenSet::Changed(_) => false,
+        }
+    }
+
+    /// The only id, if there is one only.
+    pub fn sole(&self) -> Option<TokenId> {
+        self.listed().and_then(|ids| if let [only] = ids { Some(*only) } else { None })
+    }
+
+    /// The ids below `size`, ascending.
+    pub fn ids(&self, size: usize) -> Vec<TokenId> {
+        self.ids_up_to(usize::MAX, size).unwrap_or_default()
+    }
+
+    /// The ids below `size`, ascending; `None` if there are more than `most`.
+    pub fn ids_up_to(&self, most: usize, size: usize) -> Option<Vec<TokenId>> {
+        if let Some(listed) = self.listed() {
+            return (listed.len() <= most).then(|| listed.to_vec());
+        }
+        let mut words = vec![0; words_for(size)];
+        self.write(size, &mut words);
+        (count(&words) <= most).then(|| ids(&words).collect())
+    }
+
+    /// Writes the set as a mask of the ids below `size` over `words`, as [`AllowedTokens::write`].
+    pub fn write(&self, size: usize, words: &mut [u32]) {
+        match self {
+            TokenSet::Changed(changed) => {
+                AllowedTokens::Mask(&changed.base).write(size, words);
+                remove_bits(words, &changed.removed);
+                insert_bits(words, &changed.added);
+            }
+            plain => plain.borrow().unwrap_or(AllowedTokens::Ids(&[])).write(size, words),
+        }
+    }
+
+    /// Bytes of memory of its ids and words.
+    pub fn bytes(&self) -> usize {
+        match self {
+            TokenSet::All => 0,
+            TokenSet::Ids(ids) => size_of_val(&**ids),
+            TokenSet::Words(words) => size_of_val(&**words),
+            TokenSet::Changed(changed) => {
+                let ChangedWords { base, added, removed } = &**changed;
+                size_of_val(&**base) + size_of_val(&**added) + size_of_val(&**removed)
+            }
+        }
+    }
+
+    /// As [`TokenSet::bytes`], without words that another set shares.
+    pub fn own_bytes(&self) -> usize {
+        let shared = match self {
+            TokenSet::Words(words) => Some(words),
+            TokenSet::Changed(changed) => Some(&changed.base),
+            TokenSet::All | TokenSet::Ids(_) => None,
+        };
+        let shared = shared.filter(|words| Arc::strong_count(words) > 1);
+        self.bytes() - shared.map_or(0, |words| size_of_val(&**words))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_forms_of_a_set_agree() {
+        const SIZE: usize = 5_000;
+        let odd: Vec<TokenId> = (1..SIZE as TokenId).step_by(2).collect();
+        let TokenSet::Words(base) = TokenSet::from_ids(odd.clone(), SIZE) else {
+            panic!("too many for a list")
+        };
+        let changed = ChangedWords { base, added: [0, 8].into(), removed: [1, 4_999].into() };
+        let changed = TokenSet::Changed(Arc::new(changed));
+        let expected: Vec<TokenId> = [&[0, 3, 5, 7, 8][..], &odd[4..odd.len() - 1]].concat();
+        let mut words = vec![u32::MAX; words_for(SIZE) + 1];
+        changed.write(SIZE, &mut words);
+        let (plain, listed) = (TokenSet::from_words(words.clone()), TokenSet::Ids(expected.clone().into()));
+        assert!(changed.borrow().is_none() && plain.listed().is_none());
+        for set in [&changed, &plain, &listed] {
+            assert_eq!(set.ids(SIZE), expected);
+            let mut written = vec![u32::MAX; words.len()];
+            set.write(SIZE, &mut written);
+            assert_eq!(written, words);
+            assert!(
+                (0..SIZE as TokenId + 40).all(|id| set.contains(id) == expected.binary_search(&id).is_ok())
+            );
+        }
+        assert_eq!(TokenSet::All.ids(40), (0..40).collect::<Vec<_>>());
+        assert_eq!(TokenSet::from_ids(vec![9, 2], SIZE).listed(), Some(&[2, 9][..]));
+        assert_eq!(TokenSet::from_words(vec![1 << 5]).sole(), Some(5));
+        assert!(TokenSet::default().ids(SIZE).is_empty());
+        // The base is shared, by the changed set only.
+        assert_eq!(changed.own_bytes(), changed.bytes());
+        let TokenSet::Changed(inner) = &changed else { panic!("changed") };
+        let words = TokenSet::Words(Arc::clone(&inner.base));
+        assert_eq!((changed.own_bytes(), words.own_bytes()), (16, 0));
     }
 }

@@ -20,7 +20,7 @@ use super::merges::{Scratch, Units, NO_TOKEN};
 use super::spines::Spines;
 use super::user::NO_PART;
 use super::Tokenizer;
-use crate::mask::{count, ids, words_for, AllowedTokens};
+use crate::mask::{bit, count, ids, insert_bit, remove_bit, remove_bits, words_for, AllowedTokens};
 use crate::vocabulary::TokenKind;
 use crate::{interrupt, TokenId};
 
@@ -127,11 +127,6 @@ pub(crate) struct Canon {
 pub(super) struct Masks {
     pub begins: Vec<u32>,
     pub inside: Vec<u32>,
-}
-
-#[inline]
-pub(super) fn has(words: &[u32], id: TokenId) -> bool {
-    words[id as usize / 32] >> (id % 32) & 1 == 1
 }
 
 pub(super) fn part_length(part: [u8; 4]) -> usize {
@@ -265,7 +260,7 @@ impl Canon {
         let in_bytes = matches!(tokenizer.merges.units, Units::Chars(..));
         for id in 0..vocabulary.len() as TokenId {
             let bytes = vocabulary.token_bytes(id);
-            if bytes.is_empty() || has(&tokenizer.other, id) {
+            if bytes.is_empty() || bit(&tokenizer.other, id) {
                 continue;
             }
             if in_bytes && vocabulary.kind(id) == TokenKind::Byte {
@@ -300,7 +295,7 @@ impl Canon {
             self.groups[group as usize].tokens.push(id);
             self.group_of[id as usize] = group;
             if part_length(shape.tail) == 0 && user == Some(NO_PART) {
-                self.plain[id as usize / 32] |= 1 << (id % 32);
+                insert_bit(&mut self.plain, id);
             }
         }
     }
@@ -312,13 +307,13 @@ impl Canon {
         }
         let vocabulary = &tokenizer.vocabulary;
         self.holding = vec![vec![0u32; words_for(vocabulary.len())].into(); 128];
-        for id in (0..vocabulary.len() as TokenId).filter(|&id| !has(&tokenizer.other, id)) {
+        for id in (0..vocabulary.len() as TokenId).filter(|&id| !bit(&tokenizer.other, id)) {
             let bytes = vocabulary.token_bytes(id);
             if let &[byte] = bytes {
                 self.single[usize::from(byte)] = id;
             }
             for &byte in bytes {
-                self.holding[usize::from(byte.min(127))][id as usize / 32] |= 1 << (id % 32);
+                insert_bit(&mut self.holding[usize::from(byte.min(127))], id);
             }
         }
     }
@@ -399,7 +394,7 @@ impl<'a> Judge<'a> {
         let vocabulary = &self.tokenizer.vocabulary;
         let kind = vocabulary.kind(token);
         let bytes = vocabulary.token_bytes(token);
-        if has(&self.tokenizer.other, token) {
+        if bit(&self.tokenizer.other, token) {
             return self.can_end(place).then(Judge::start);
         }
         let user = self.tokenizer.user.read(place.user, bytes)?;
@@ -564,14 +559,14 @@ impl<'a> Judge<'a> {
             let (_, whole, tokens) = &canon.endings[ending as usize];
             match ended {
                 Ended::Part(part) => {
-                    for &next in tokens.iter().filter(|&&id| has(&row, id)) {
+                    for &next in tokens.iter().filter(|&&id| bit(&row, id)) {
                         symbols |= self.completed(next, part, exact);
                     }
                 }
                 Ended::Class(class) => {
                     let symbol = 1 << class;
                     let is_new = symbols & symbol == 0 && (*whole || !exact);
-                    if is_new && tokens.iter().any(|&id| has(&row, id)) {
+                    if is_new && tokens.iter().any(|&id| bit(&row, id)) {
                         symbols |= symbol;
                     }
                 }
@@ -610,7 +605,7 @@ impl<'a> Judge<'a> {
                 words.fill(0);
                 for &id in few.iter().filter(|&&id| (id as usize) < size) {
                     if self.step(place, id).is_some() && !self.is_dead(place, id, dead) {
-                        words[id as usize / 32] |= 1 << (id % 32);
+                        insert_bit(words, id);
                     }
                 }
                 return;
@@ -620,7 +615,7 @@ impl<'a> Judge<'a> {
         words.fill(0);
         let mut add = |judge: &mut Judge<'_>, id: TokenId| {
             if from.contains(id) && judge.step(place, id).is_some() {
-                words[id as usize / 32] |= 1 << (id % 32);
+                insert_bit(words, id);
             }
         };
         canon.bytes.iter().for_each(|&id| add(self, id));
@@ -637,19 +632,17 @@ impl<'a> Judge<'a> {
         let masks = self.masks_of(place.set);
         let (mut begins, mut inside) = (masks.begins.clone(), masks.inside.clone());
         begins.iter_mut().zip(&all).for_each(|(word, all)| *word &= all);
-        dead.begun.iter().for_each(|&id| begins[id as usize / 32] &= !(1 << (id % 32)));
+        remove_bits(&mut begins, &dead.begun);
         for at in 0..words.len() {
             inside[at] &= all[at] & !begins[at];
         }
-        dead.inside.iter().for_each(|&id| inside[id as usize / 32] &= !(1 << (id % 32)));
+        remove_bits(&mut inside, &dead.inside);
         self.follow(place.last, &mut inside);
         for at in 0..words.len() {
             begins[at] |= inside[at];
         }
         if place.user != NO_PART {
-            for &id in self.refused(place.user).iter() {
-                begins[id as usize / 32] &= !(1 << (id % 32));
-            }
+            remove_bits(&mut begins, &self.refused(place.user));
         }
         words.iter_mut().zip(&begins).for_each(|(word, more)| *word |= more);
     }
@@ -663,7 +656,7 @@ impl<'a> Judge<'a> {
         match from {
             AllowedTokens::All => count(&masks.begins) > most,
             AllowedTokens::Ids(few) => {
-                few.len() > most && few.iter().filter(|&&id| has(&masks.begins, id)).count() > most
+                few.len() > most && few.iter().filter(|&&id| bit(&masks.begins, id)).count() > most
             }
             AllowedTokens::Mask(words) => {
                 let mut found = 0;
@@ -707,7 +700,7 @@ impl<'a> Judge<'a> {
         let mut words = vec![0u32; words_for(self.tokenizer.vocabulary.len())];
         if let Some(token) = self.canon.byte_token(byte).filter(|&token| self.canon.spines.is_made(token)) {
             for id in ids(&self.canon.made).filter(|&id| self.may_follow(id, token)) {
-                words[id as usize / 32] |= 1 << (id % 32);
+                insert_bit(&mut words, id);
             }
         }
         let words: Arc<[u32]> = words.into();
@@ -728,7 +721,7 @@ impl<'a> Judge<'a> {
                         let all = words.to_vec();
                         for id in ids(&all) {
                             if !self.may_follow(last, id) {
-                                words[id as usize / 32] &= !(1 << (id % 32));
+                                remove_bit(words, id);
                             }
                         }
                         return;
@@ -769,7 +762,7 @@ impl<'a> Judge<'a> {
                             continue;
                         }
                     }
-                    words[id as usize / 32] |= 1 << (id % 32);
+                    insert_bit(words, id);
                 }
             }
         }

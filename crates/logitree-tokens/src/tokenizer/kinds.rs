@@ -7,9 +7,9 @@
 use rustc_hash::FxHashMap;
 
 use super::boundaries::Settled;
-use super::canon::{has, Judge, NO_GROUP};
+use super::canon::{Judge, NO_GROUP};
 use super::onward::After;
-use crate::mask::{ids, words_for};
+use crate::mask::{bit, ids, insert_bit, words_for};
 use crate::trie::TokenTrie;
 use crate::{interrupt, Result, TokenId};
 
@@ -44,8 +44,7 @@ impl Judge<'_> {
         let is_here = |word: u32| word == 0 || hypotheses.iter().any(|h| h.word == word);
         for (_, id) in canon.words.keys().filter(|key| is_here(key.0)) {
             let size = words_for(self.tokenizer.vocabulary.len());
-            own.get_or_insert_with(|| vec![0u32; size].into_boxed_slice())[*id as usize / 32] |=
-                1 << (id % 32);
+            insert_bit(own.get_or_insert_with(|| vec![0u32; size].into_boxed_slice()), *id);
         }
         let of_group = vec![UNKNOWN; canon.groups.len()].into();
         Kinds { set, of_group, numbers: FxHashMap::default(), settled: Vec::new(), own }
@@ -63,8 +62,8 @@ impl Judge<'_> {
     #[inline]
     pub fn kind(&mut self, kinds: &mut Kinds, token: TokenId) -> Option<u32> {
         let group = self.canon.group_of[token as usize];
-        let is_own = kinds.own.as_deref().is_some_and(|own| has(own, token));
-        if group == NO_GROUP || is_own || !has(&self.canon.plain, token) {
+        let is_own = kinds.own.as_deref().is_some_and(|own| bit(own, token));
+        if group == NO_GROUP || is_own || !bit(&self.canon.plain, token) {
             return None;
         }
         Some(self.kind_of(kinds, group))
@@ -134,7 +133,7 @@ impl Judge<'_> {
         for &id in &*tokens {
             match ranks[id as usize] {
                 u32::MAX => others.push(id),
-                rank => found[rank as usize / 32] |= 1 << (rank % 32),
+                rank => insert_bit(&mut found, rank),
             }
         }
         let sorted = ids(&found).map(|rank| all[rank as usize]).chain(others);
@@ -145,7 +144,7 @@ impl Judge<'_> {
     #[inline]
     pub fn characters(&self, token: TokenId) -> Option<usize> {
         let group = self.canon.group_of[token as usize];
-        (group != NO_GROUP && has(&self.canon.plain, token))
+        (group != NO_GROUP && bit(&self.canon.plain, token))
             .then(|| self.canon.groups[group as usize].classes.len())
     }
 }

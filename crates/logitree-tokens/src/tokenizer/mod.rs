@@ -29,7 +29,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use crate::mask::words_for;
+use crate::mask::{insert_bit, words_for};
 use crate::vocabulary::TokenKind;
 use crate::vocabulary::Vocabulary;
 use crate::{Result, TokenId};
@@ -82,7 +82,7 @@ impl Tokenizer {
             let kind = vocabulary.kind(id);
             let ends = vocabulary.end_of_generation().binary_search(&id).is_ok();
             if !kind.is_text() || kind == TokenKind::UserDefined || ends {
-                other[id as usize / 32] |= 1 << (id % 32);
+                insert_bit(&mut other, id);
             }
         }
         let (other, canon) = (other.into(), OnceLock::new());

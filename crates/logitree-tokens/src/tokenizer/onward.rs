@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use super::boundaries::{Guess, Settled};
-use super::canon::{has, part_length, DeadEnds, Hypothesis, Judge, Place, NO_GROUP};
+use super::canon::{part_length, DeadEnds, Hypothesis, Judge, Place, NO_GROUP};
 use super::user::NO_PART;
-use crate::mask::{ids, words_for, AllowedTokens};
+use crate::mask::{bit, ids, insert_bit, insert_bit_if, insert_bits, words_for, AllowedTokens};
 use crate::{interrupt, Result, TokenId};
 
 /// Characters that follow most tokens.
@@ -51,7 +51,7 @@ impl<'a> Judge<'a> {
 
     /// Whether `token` ends texts or comes between them.
     pub fn is_other(&self, token: TokenId) -> bool {
-        has(&self.tokenizer.other, token)
+        bit(&self.tokenizer.other, token)
     }
 
     /// Whether characters of these classes end the present piece, whatever follows. `after` gives the classes that may
@@ -95,7 +95,7 @@ impl<'a> Judge<'a> {
 
     /// Whether `token` is text of whole characters that no user-defined token may begin in.
     pub fn is_plain(&self, token: TokenId) -> bool {
-        has(&self.canon.plain, token)
+        bit(&self.canon.plain, token)
     }
 
     /// Whether characters of these classes end the piece of `token` after a set of guesses, where it begins the piece and
@@ -212,7 +212,7 @@ impl<'a> Judge<'a> {
         }
         for &id in &self.canon.bytes {
             if from.contains(id) {
-                words[id as usize / 32] |= 1 << (id % 32);
+                insert_bit(&mut words, id);
             }
         }
         words
@@ -236,7 +236,7 @@ impl<'a> Judge<'a> {
                 true => rest.iter().filter(|&&byte| byte & 0xc0 != 0x80).count(),
                 false => rest.len(),
             };
-            if !back || length > row.most as usize || has(&stuck, id) || has(&self.tokenizer.other, id) {
+            if !back || length > row.most as usize || bit(&stuck, id) || bit(&self.tokenizer.other, id) {
                 risky.push(id);
             }
         }
@@ -265,7 +265,7 @@ impl<'a> Judge<'a> {
         let mut longer = vec![0u32; words_for(vocabulary.len())];
         for id in 0..vocabulary.len() as TokenId {
             let length = self.characters(id).unwrap_or(vocabulary.token_bytes(id).len());
-            longer[id as usize / 32] |= u32::from(length > most as usize) << (id % 32);
+            insert_bit_if(&mut longer, id, length > most as usize);
         }
         let longer: Arc<[u32]> = longer.into();
         if self.memo.longer.len() >= MAX_KEPT {
@@ -318,19 +318,17 @@ impl<'a> Judge<'a> {
                 decided[kind] = Some(self.frees(&hypotheses, number as u32, row, symbols));
             }
             let Some((false, befores)) = &decided[kind] else { continue };
-            for &id in group.tokens.iter().filter(|&&id| !befores.iter().any(|before| has(before, id))) {
+            for &id in group.tokens.iter().filter(|&&id| !befores.iter().any(|before| bit(before, id))) {
                 let is_part = group.tail[3] > 0 && row.chars >> 127 == 1;
                 if !(is_part && self.frees_part(&hypotheses, number as u32, id, symbols)) {
-                    stuck[id as usize / 32] |= 1 << (id % 32);
+                    insert_bit(&mut stuck, id);
                 }
             }
         }
         self.give_kinds(kinds);
         // What would be one token needs a look.
         for word in hypotheses.iter().map(|h| h.word).chain([0]) {
-            for &id in canon.wholes.get(&word).map_or(&[][..], |ids| ids) {
-                stuck[id as usize / 32] |= 1 << (id % 32);
-            }
+            insert_bits(&mut stuck, canon.wholes.get(&word).map_or(&[][..], |ids| ids));
         }
         let stuck: Arc<[u32]> = stuck.into();
         if self.memo.stuck.len() >= MAX_KEPT {

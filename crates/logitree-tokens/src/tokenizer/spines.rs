@@ -22,7 +22,7 @@
 use rustc_hash::FxHashMap;
 
 use super::merges::{Merges, Scratch, NO_TOKEN};
-use crate::mask::words_for;
+use crate::mask::{insert_bits, remove_bits, words_for};
 use crate::vocabulary::Vocabulary;
 use crate::TokenId;
 
@@ -197,9 +197,7 @@ impl Spines {
     /// Clears in `words` the tokens that may not follow `a` within a piece, but for those that no text is merged to.
     pub fn refuse(&self, a: TokenId, words: &mut [u32]) {
         let mut clear = |from: u32, to: u32| {
-            for &id in &self.order[from as usize..to as usize] {
-                words[id as usize / 32] &= !(1 << (id % 32));
-            }
+            remove_bits(words, &self.order[from as usize..to as usize]);
         };
         for (x, x_time, x_next, x_wait) in self.right_spine(a) {
             for &(y, rank) in self.partners(x) {
@@ -237,7 +235,7 @@ impl Spines {
     /// The words of a mask of all tokens that some text is merged to.
     pub fn all(&self) -> Vec<u32> {
         let mut words = vec![0; words_for(self.origins.len())];
-        self.order.iter().for_each(|&id| words[id as usize / 32] |= 1 << (id % 32));
+        insert_bits(&mut words, &self.order);
         words
     }
 }
@@ -304,6 +302,7 @@ impl Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mask::bit;
     use crate::tokenizer::merges::{pair, Units};
     use crate::vocabulary::{About, Builder, TokenKind};
     use proptest::prelude::*;
@@ -355,7 +354,7 @@ mod tests {
             for b in 0..vocabulary.len() as TokenId {
                 let naive = encode(&[a, b]) == [a, b];
                 assert_eq!(spines.may_follow(merges, a, b), naive, "{a} {b}");
-                assert_eq!(row[b as usize / 32] >> (b % 32) & 1 == 1, naive, "row {a} {b}");
+                assert_eq!(bit(&row, b), naive, "row {a} {b}");
             }
         }
     }

@@ -172,7 +172,7 @@ impl Builder {
         self.before.truncate(end);
         self.max_depth = self.max_depth.max(length);
         if shared == length {
-            self.twins.push((self.nodes[end - 1].slot() as TokenId, id));
+            self.twins.push((self.nodes[end - 1].slot(), id));
         } else {
             self.nodes[end - 1].set_slot(id);
         }

@@ -45,7 +45,7 @@ fn check(vocabulary: &Vocabulary) {
         assert_eq!(node.byte(), path.last().copied().unwrap_or(0));
         assert_eq!(node.size(), 1 + below.len());
         let slot = here.first().map_or(bogus + at % BOGUS_SLOTS, |&id| id as usize);
-        assert_eq!(node.slot(), slot, "{path:?}");
+        assert_eq!(node.slot() as usize, slot, "{path:?}");
         before.push(ids.len() as u32);
         ids.extend(here);
         twins.extend(here.iter().skip(1).map(|&twin| (here[0], twin)));

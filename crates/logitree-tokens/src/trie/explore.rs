@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::below::Below;
 use super::sweep::Part;
 use super::{Node, TokenTrie};
+use crate::mask::insert_bits;
 use crate::TokenId;
 
 /// What [`TokenTrie::explore_outline`] asks.
@@ -141,11 +142,7 @@ impl TokenTrie {
     /// Adds to `words` all tokens but those in or below the nodes `refused`, which are ascending, and not below each
     /// other.
     pub fn tokens_outside(&self, refused: &[Node], words: &mut [u32]) {
-        let mut add = |ids: &[TokenId]| {
-            for &id in ids {
-                words[id as usize / 32] |= 1 << (id % 32);
-            }
-        };
+        let mut add = |ids: &[TokenId]| insert_bits(words, ids);
         let mut from = 0;
         for &node in refused {
             add(self.run(from, node.index()));

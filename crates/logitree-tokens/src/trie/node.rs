@@ -34,8 +34,8 @@ impl Packed {
     }
 
     #[inline(always)]
-    pub(super) const fn slot(self) -> usize {
-        (self.0 as u32 >> 8) as usize
+    pub(super) const fn slot(self) -> u32 {
+        self.0 as u32 >> 8
     }
 
     /// Number of bytes from the root to here, this node's included; 0 for the root.
@@ -72,7 +72,10 @@ mod tests {
         assert_eq!((node.byte(), node.slot(), node.depth(), node.size()), (0xff, 5, MAX_DEPTH, MAX_NODES));
         node.set_slot(MAX_SLOT as u32);
         node.set_size(1);
-        assert_eq!((node.byte(), node.slot(), node.depth(), node.size()), (0xff, MAX_SLOT, MAX_DEPTH, 1));
+        assert_eq!(
+            (node.byte(), node.slot(), node.depth(), node.size()),
+            (0xff, MAX_SLOT as u32, MAX_DEPTH, 1)
+        );
         let node = Packed::new(0, 7, 1);
         assert_eq!((node.byte(), node.slot(), node.depth(), node.size()), (0, 7, 1, 0));
     }

@@ -12,6 +12,7 @@ use super::below::Below;
 use super::node::{Packed, MAX_DEPTH};
 use super::table::{Loops, StateNumber, Table};
 use super::TokenTrie;
+use crate::mask::{insert_bit, insert_bit_if, insert_bits};
 use crate::Result;
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -149,7 +150,7 @@ impl<S: StateNumber> Lane<S> {
         let next = table.step(self.states[depth.wrapping_sub(1) & MAX_DEPTH], node.byte());
         self.states[depth] = next; // a dead state stays unread: its subtree is skipped
         let live = next != table.dead();
-        set[node.slot() / 32] |= u32::from(live) << (node.slot() % 32);
+        insert_bit_if(set, node.slot(), live);
         self.at += select_unpredictable(live, 1, node.size());
     }
 }
@@ -191,13 +192,11 @@ impl TokenTrie {
                 at = entry.skip as usize;
                 continue;
             }
-            set[node.slot() / 32] |= 1 << (node.slot() % 32);
+            insert_bit(set, node.slot());
             let first_below = self.nodes[entry.start as usize + 1].byte();
             let may_loop = !first_below.is_ascii() || table.step(next, first_below) == next;
             if may_loop && known.of(table, next).take(&below[entry.below as usize]) {
-                for &id in self.run(entry.start as usize, entry.end as usize) {
-                    set[id as usize / 32] |= 1 << (id % 32);
-                }
+                insert_bits(set, self.run(entry.start as usize, entry.end as usize));
                 at = entry.skip as usize;
             } else {
                 states[parent_depth + 1] = next;

@@ -6,7 +6,7 @@
 //! ```
 
 use super::{Recognizer, TokenTrie, BOGUS_SLOTS};
-use crate::mask::words_for;
+use crate::mask::{bit, insert_bit, insert_bit_if, words_for};
 use crate::{Error, ErrorKind, Result};
 
 impl TokenTrie {
@@ -51,8 +51,7 @@ impl TokenTrie {
     /// Adds the ids that share their bytes with one in the set, and hands the set over.
     pub(super) fn deliver(&self, set: &mut [u32], words: &mut [u32]) {
         for &(first, other) in &self.twins {
-            let bit = set[first as usize / 32] >> (first % 32) & 1;
-            set[other as usize / 32] |= bit << (other % 32);
+            insert_bit_if(set, other, bit(set, first));
         }
         let n = words_for(self.vocabulary_size);
         words[..n].copy_from_slice(&set[..n]);
@@ -69,7 +68,7 @@ impl TokenTrie {
             recognizer.pop(pushed - parent);
             pushed = parent;
             if recognizer.push(node.byte()) {
-                set[node.slot() / 32] |= 1 << (node.slot() % 32);
+                insert_bit(set, node.slot());
                 pushed += 1;
                 at += 1;
             } else {

@@ -5,7 +5,7 @@
 //! the number of rows, their order or the number of threads.
 
 use super::Decoder;
-use crate::mask::words_for;
+use crate::mask::{insert_bit, words_for};
 use crate::sampling::Floats;
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::threads;
@@ -134,9 +134,7 @@ fn mask(decoder: &mut Decoder, words: &mut [u32], ends: &[TokenId]) -> Result<()
         decoder.allowed()?.write(size, &mut words[..least]);
         return Ok(());
     }
-    for &end in ends.iter().filter(|&&end| (end as usize) < size) {
-        words[end as usize / 32] |= 1 << (end % 32);
-    }
+    ends.iter().filter(|&&end| (end as usize) < size).for_each(|&end| insert_bit(words, end));
     Ok(())
 }
 

@@ -1,7 +1,7 @@
 //! The trie against slow obvious versions: the recursive walk, and a scan over all tokens.
 
 use crate::support::{small, vocabulary, END, SMALL};
-use logitree::mask::words_for;
+use logitree::mask::{insert_bit, insert_bits, words_for};
 use logitree::trie::{DumpOptions, Node, Recognizer, Table, TokenTrie, MAX_DEPTH};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::ErrorKind;
@@ -35,9 +35,7 @@ fn recurse(trie: &TokenTrie, node: Node, r: &mut impl Recognizer, words: &mut [u
     for (byte, child) in trie.children(node) {
         *visited += 1;
         if r.push(byte) {
-            for &id in trie.tokens(child) {
-                words[id as usize / 32] |= 1 << (id % 32);
-            }
+            insert_bits(words, trie.tokens(child));
             recurse(trie, child, r, words, visited);
             r.pop(1);
         }
@@ -53,7 +51,7 @@ fn scan(v: &Vocabulary, next: &[u16], start: u16, dead: u16) -> Vec<u32> {
             state = next[usize::from(state) * 256 + usize::from(b)];
             state != dead
         }) {
-            words[id as usize / 32] |= 1 << (id % 32);
+            insert_bit(&mut words, id);
         }
     }
     words

@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
-use crate::grammar::entry::{has, IdSet};
 use crate::grammar::terminal::{Base, Exit, Terminal};
 use crate::Result;
 use logitree_grammar::expr::{ExprId, Exprs, NOTHING};
-use logitree_tokens::mask::{count, ids, words_for};
+use logitree_tokens::mask::{bit, count, ids, words_for, TokenSet};
 use logitree_tokens::trie::{Node, TokenTrie};
 use logitree_tokens::vocabulary::Vocabulary;
 
@@ -23,10 +22,15 @@ pub(in crate::grammar) fn differing_nodes(
     vocabulary: &Vocabulary,
 ) -> Result<Vec<Node>> {
     let trie = vocabulary.trie()?;
-    let differs = lower.inside.differing(&upper.inside, words_for(trie.vocabulary_size()));
+    let [mut differs, more] = [lower, upper].map(|terminal| {
+        let mut words = vec![0; words_for(trie.vocabulary_size())];
+        terminal.inside.write(trie.vocabulary_size(), &mut words);
+        words
+    });
+    differs.iter_mut().zip(more).for_each(|(differs, more)| *differs ^= more);
     let mut nodes: Vec<Node> = match count(&differs) {
         // To look for each takes longer than to look at all.
-        many if many > MAX_SOUGHT => trie.nodes_where(|_, tokens| tokens.iter().any(|&id| has(&differs, id))),
+        many if many > MAX_SOUGHT => trie.nodes_where(|_, tokens| tokens.iter().any(|&id| bit(&differs, id))),
         _ => ids(&differs).filter_map(|id| trie.node_of(vocabulary.token_bytes(id))).collect(),
     };
     // And all below a node where only one may be left, or the two with other tags.
@@ -82,7 +86,7 @@ pub(in crate::grammar) fn differing_among(
     without.sort_unstable();
     elsewhere.sort_unstable();
     let base = Base { terminal: Arc::clone(upper), without: without.into(), elsewhere: elsewhere.into() };
-    Ok(Terminal::near(base, IdSet::new(Vec::new(), 0), exits, exprs))
+    Ok(Terminal::near(base, TokenSet::default(), exits, exprs))
 }
 
 /// Of the nodes `among`, those of tokens that the two do not both take, or that leave the two otherwise. All that

@@ -10,7 +10,6 @@ pub(super) mod narrow;
 mod recent;
 pub(super) mod state;
 
-use crate::grammar::entry::IdSet;
 use crate::grammar::terminal::Terminal;
 use crate::grammar::walk::{bytes_to_end, narrow, wide, ByByte};
 use crate::Result;
@@ -131,7 +130,7 @@ impl TerminalTables {
                 self.keep(key, small)
             }
         };
-        let is_small = found.base.is_none() && matches!(found.inside, IdSet::Few(_));
+        let is_small = found.base.is_none() && found.inside.listed().is_some();
         Ok(is_small.then_some(found))
     }
 

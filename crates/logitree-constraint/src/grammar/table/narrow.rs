@@ -8,12 +8,12 @@
 use std::sync::Arc;
 
 use super::state::StartState;
-use crate::grammar::entry::{IdSet, Sorter};
+use crate::grammar::join::Sorter;
 use crate::grammar::lazy::{LazyTable, DEAD};
 use crate::grammar::terminal::{Base, Exit, Terminal};
 use crate::{Result, TokenId};
 use logitree_grammar::expr::{BoundedLoop, ByteSet, ExprId, Exprs, NOTHING};
-use logitree_tokens::mask::words_for;
+use logitree_tokens::mask::TokenSet;
 use logitree_tokens::trie::TokenTrie;
 
 /// More nodes than this are not few.
@@ -139,7 +139,7 @@ pub(in crate::grammar) fn as_difference(
     without.sort_unstable();
     elsewhere.sort_unstable();
     let base = Base { terminal: Arc::clone(terminal), without: without.into(), elsewhere: elsewhere.into() };
-    let inside = IdSet::new(more, words_for(trie.vocabulary_size()));
+    let inside = TokenSet::from_ids(more, trie.vocabulary_size());
     Ok(Some(Terminal::near(base, inside, exits, exprs)))
 }
 
@@ -237,7 +237,7 @@ impl LoopRounds {
         sorter.sort(&mut elsewhere);
         let base =
             Base { terminal: Arc::clone(terminal), without: without.into(), elsewhere: elsewhere.into() };
-        Terminal::near(base, IdSet::new(Vec::new(), 0), Vec::new(), exprs)
+        Terminal::near(base, TokenSet::default(), Vec::new(), exprs)
     }
 
     pub fn memory(&self) -> usize {

@@ -64,13 +64,14 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::grammar::entry::IdSet;
     use logitree_grammar::expr::Exprs;
+    use logitree_tokens::mask::TokenSet;
 
     #[test]
     fn what_is_used_stays_and_the_rest_is_forgotten() {
         let exprs = Exprs::new(100);
-        let terminal = || Arc::new(Terminal::new(IdSet::new((0..1_000).collect(), 32), Vec::new(), &exprs));
+        let terminal =
+            || Arc::new(Terminal::new(TokenSet::from_ids((0..1_000).collect(), 1_000), Vec::new(), &exprs));
         let mut recent = Recent::default();
         for key in 0..10_000 {
             recent.put(key, &terminal());

@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use crate::grammar::entry::IdSet;
 use crate::grammar::terminal::Terminal;
 use logitree_grammar::expr::{ByteSet, ExprId};
 use logitree_tokens::trie::{Node, TokenTrie};
@@ -50,10 +49,7 @@ impl StartState {
 
     /// The tokens that end in what was left out.
     pub fn before(&self) -> &[TokenId] {
-        match self.before.as_deref().map(|before| &before.inside) {
-            Some(IdSet::Few(ids)) => ids,
-            _ => &[],
-        }
+        self.before.as_deref().and_then(|before| before.inside.listed()).unwrap_or_default()
     }
 
     /// How many nodes there are from here on.

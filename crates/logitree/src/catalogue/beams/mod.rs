@@ -15,7 +15,7 @@ mod top;
 pub use masked::{beam_top, Beam};
 
 use crate::catalogue::{CatalogueSnapshot, Continuations, WalkState};
-use crate::mask::words_for;
+use crate::mask::{insert_bits, words_for};
 use crate::sampling::bad_logit;
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::simd::Floats;
@@ -150,7 +150,7 @@ impl ItemWalk {
             }
         }
         words.fill(0);
-        scratch.tokens.iter().for_each(|&token| words[token as usize / 32] |= 1 << (token % 32));
+        insert_bits(words, &scratch.tokens);
         Ok(())
     }
 

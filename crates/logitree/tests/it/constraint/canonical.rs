@@ -227,7 +227,7 @@ proptest! {
             left.write(&mut words[1]).unwrap();
             prop_assert_eq!(&words[0], &words[1]);
             for token in 0..size as TokenId {
-                let is_in = words[0][token as usize / 32] >> (token % 32) & 1 == 1;
+                let is_in = logitree::mask::bit(&words[0], token);
                 prop_assert_eq!(alone.fork().is_allowed(token).unwrap(), is_in, "{}", token);
                 prop_assert_eq!(alone.fork().take(token).unwrap(), is_in, "{}", token);
             }

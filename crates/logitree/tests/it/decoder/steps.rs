@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use logitree::constraint::{AfterEnd, Matcher};
 use logitree::decoder::{Decoder, Finish, Stop, Then, MAX_REGION_TOKENS};
-use logitree::mask::AllowedTokens;
+use logitree::mask::{bit, AllowedTokens};
 use logitree::sampling::{presets, Chain, Params};
 use logitree::trace::Origin;
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
@@ -175,7 +175,7 @@ proptest! {
             let logits = model(fast.tokens(), salt);
             fast.allowed().expect("a set").write(SIZE, &mut words);
             let masked: Vec<f32> = (0..SIZE)
-                .map(|i| if words[i / 32] >> (i % 32) & 1 == 1 { logits[i] } else { f32::NEG_INFINITY })
+                .map(|i| if bit(&words, i as u32) { logits[i] } else { f32::NEG_INFINITY })
                 .collect();
             let expected = slow.draw(&masked, AllowedTokens::All).expect("something is allowed");
             slow.accept(expected);

@@ -152,7 +152,7 @@ proptest! {
             if asked.is_finished() {
                 break;
             }
-            let allowed: Vec<TokenId> = (0..64).filter(|id| words[0][*id as usize / 32] >> (id % 32) & 1 == 1).collect();
+            let allowed: Vec<TokenId> = (0..64).filter(|id| logitree::mask::bit(&words[0], *id)).collect();
             prop_assert!(forced.is_empty() || allowed == forced[..1]);
             let token = allowed[usize::from(pick) % allowed.len()];
             asked.accept(token).unwrap();

@@ -11,7 +11,7 @@ use crate::support::{random_rules, regexes};
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::rules::{RuleBody, Rules, TokenName};
 use logitree::grammar::{CharSet, Regex};
-use logitree::mask::words_for;
+use logitree::mask::{bit, words_for};
 use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
@@ -68,11 +68,7 @@ fn mask(matcher: &mut dyn Matcher) -> Option<Vec<TokenId>> {
     }
     let mut words = vec![0; words_for(matcher.vocabulary_size())];
     match matcher.write(&mut words) {
-        Ok(()) => Some(
-            (0..32 * words.len() as TokenId)
-                .filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1)
-                .collect(),
-        ),
+        Ok(()) => Some((0..32 * words.len() as TokenId).filter(|id| bit(&words, *id)).collect()),
         Err(error) => {
             assert_eq!(error.kind, ErrorKind::Constraint, "{error}");
             Some(Vec::new())

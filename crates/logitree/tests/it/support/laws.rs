@@ -2,7 +2,7 @@
 //! through accept, not allowed accept, rollback, fork and reset, and after each the laws must hold.
 
 use logitree::constraint::Matcher;
-use logitree::mask::{ids, words_for, AllowedTokens};
+use logitree::mask::{bit, ids, words_for, AllowedTokens};
 use logitree::{ErrorKind, TokenId};
 
 /// What can be seen of a matcher without changing it. `allowed` is `None` where nothing is masked, and empty where asking
@@ -31,8 +31,7 @@ pub fn look(matcher: &mut dyn Matcher) -> Seen {
         Ok(allowed) => {
             let mut words = vec![0; words_for(size)];
             allowed.write(size, &mut words);
-            let ids: Vec<TokenId> =
-                (0..size as TokenId).filter(|id| words[*id as usize / 32] >> (id % 32) & 1 == 1).collect();
+            let ids: Vec<TokenId> = (0..size as TokenId).filter(|id| bit(&words, *id)).collect();
             assert!(ids.iter().all(|&id| allowed.contains(id)));
             if let AllowedTokens::Ids(few) = allowed {
                 assert_eq!(few, ids, "Few is ascending, without repeats, inside the vocabulary");
