@@ -8,6 +8,7 @@
 
 pub mod file;
 pub mod mask;
+pub mod memo;
 pub mod simd;
 pub mod threads;
 pub mod tokenizer;

@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::kept::Kept;
 use crate::matcher::ByteWalk;
 use crate::{interrupt, Result, TokenId};
 use logitree_grammar::expr::ByteSet;
 use logitree_tokens::mask::{bit, count, ids};
+use logitree_tokens::memo::Memo;
 use logitree_tokens::tokenizer::{DeadEnds, Judge, Kinds, Place, Row};
 use logitree_tokens::trie::{Node, TokenTrie};
 use logitree_tokens::vocabulary::Vocabulary;
@@ -84,26 +84,14 @@ struct Options {
 }
 
 /// What is known of the other matcher's states, by number.
+#[derive(Default)]
 pub(super) struct Walked {
-    bytes: Kept<u64, ByteSet>,
-    ways: Kept<u64, Ways>,
-    rounds: Kept<u64, (u128, Option<u64>)>,
-    runs: Kept<u64, Run>,
-    shapes: Kept<u64, Option<Arc<Shape>>>,
-    options: Kept<(u64, u32), Option<Arc<Options>>>,
-}
-
-impl Default for Walked {
-    fn default() -> Walked {
-        Walked {
-            bytes: Kept::new(MAX_BYTES),
-            ways: Kept::new(MAX_BYTES),
-            rounds: Kept::new(MAX_BYTES),
-            runs: Kept::new(MAX_BYTES),
-            shapes: Kept::new(MAX_BYTES),
-            options: Kept::new(MAX_BYTES),
-        }
-    }
+    bytes: Memo<u64, ByteSet, MAX_BYTES>,
+    ways: Memo<u64, Ways, MAX_BYTES>,
+    rounds: Memo<u64, (u128, Option<u64>), MAX_BYTES>,
+    runs: Memo<u64, Run, MAX_BYTES>,
+    shapes: Memo<u64, Option<Arc<Shape>>, MAX_BYTES>,
+    options: Memo<(u64, u32), Option<Arc<Options>>, MAX_BYTES>,
 }
 
 /// The states after a state, by byte.
@@ -227,12 +215,12 @@ fn way(ways: &[(ByteSet, u64)], byte: u8) -> Option<u64> {
 impl Look<'_> {
     /// The bytes that may come in a state.
     pub fn bytes(&mut self, state: u64) -> Result<ByteSet> {
-        if let Some(&known) = self.walked.bytes.get(&state) {
+        if let Some(known) = self.walked.bytes.get(&state) {
             return Ok(known);
         }
         interrupt::spend(TOKEN)?;
         let found = self.walk.bytes(state)?;
-        self.walked.bytes.keep(state, found, 0);
+        self.walked.bytes.keep_bytes(state, found, 0);
         Ok(found)
     }
 
@@ -262,11 +250,11 @@ impl Look<'_> {
 
     fn ways(&mut self, state: u64) -> Result<Ways> {
         if let Some(known) = self.walked.ways.get(&state) {
-            return Ok(Arc::clone(known));
+            return Ok(known);
         }
         interrupt::spend(TOKEN)?;
         let found: Ways = self.walk.ways(state)?.into();
-        self.walked.ways.keep(state, Arc::clone(&found), size_of_val(&*found));
+        self.walked.ways.keep_bytes(state, Arc::clone(&found), size_of_val(&*found));
         Ok(found)
     }
 
@@ -274,7 +262,7 @@ impl Look<'_> {
     fn run(&mut self, state: u64) -> Result<Run> {
         let (mut path, mut at) = (Vec::new(), state);
         let mut run = loop {
-            if let Some(&known) = self.walked.runs.get(&at) {
+            if let Some(known) = self.walked.runs.get(&at) {
                 break known;
             }
             let (chars, next) = self.round(at)?;
@@ -283,7 +271,7 @@ impl Look<'_> {
                     true => Run { chars, next: low(&self.bytes(at)?), length: u32::MAX },
                     false => Run::default(),
                 };
-                self.walked.runs.keep(at, run, 0);
+                self.walked.runs.keep_bytes(at, run, 0);
                 break run;
             }
             path.push((at, chars));
@@ -302,7 +290,7 @@ impl Look<'_> {
                 _ => Run::default(),
             };
             if !is_cut || run.length as usize >= LONGEST {
-                self.walked.runs.keep(at, run, 0);
+                self.walked.runs.keep_bytes(at, run, 0);
             }
         }
         Ok(run)
@@ -311,7 +299,7 @@ impl Look<'_> {
     /// The ASCII characters that lead from `state` to one other, as bits, and that state: the one that a witness leads to.
     /// The highest bit answers for all other characters, of which one of each length is asked.
     fn round(&mut self, state: u64) -> Result<(u128, Option<u64>)> {
-        if let Some(&known) = self.walked.rounds.get(&state) {
+        if let Some(known) = self.walked.rounds.get(&state) {
             return Ok(known);
         }
         let mut reached = [None; WITNESSES.len()];
@@ -330,17 +318,17 @@ impl Look<'_> {
             }
             found = (low(&bytes) & !(1 << 127) | u128::from(all) << 127, Some(next));
         }
-        self.walked.rounds.keep(state, found, 0);
+        self.walked.rounds.keep_bytes(state, found, 0);
         Ok(found)
     }
 
     fn shape(&mut self, state: u64, trie: &TokenTrie) -> Result<Option<Arc<Shape>>> {
         if let Some(known) = self.walked.shapes.get(&state) {
-            return Ok(known.clone());
+            return Ok(known);
         }
         let found = self.find_shape(state, trie)?.map(Arc::new);
         let bytes = found.as_deref().map_or(0, Shape::bytes);
-        self.walked.shapes.keep(state, found.clone(), bytes);
+        self.walked.shapes.keep_bytes(state, found.clone(), bytes);
         Ok(found)
     }
 
@@ -623,7 +611,7 @@ impl Look<'_> {
     ) -> Result<Option<Arc<Options>>> {
         if let Some(known) = self.walked.options.get(&(state, set)) {
             if known.as_ref().is_none_or(|known| !known.more || known.ahead >= ahead) {
-                return Ok(known.clone());
+                return Ok(known);
             }
         }
         let found = match self.few(state, vocabulary.trie()?)? {
@@ -638,7 +626,7 @@ impl Look<'_> {
             }
         };
         let bytes = found.as_deref().map_or(0, |options| size_of::<Options>() + 4 * options.inside.1.len());
-        self.walked.options.keep((state, set), found.clone(), bytes);
+        self.walked.options.keep_bytes((state, set), found.clone(), bytes);
         Ok(found)
     }
 

@@ -14,15 +14,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 mod doubts;
-mod kept;
 
 use super::query::Certain;
 use super::{AfterEnd, Matcher, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use doubts::{Doubts, Look, Walked};
-use kept::Kept;
 use logitree_automata::interrupt::{self, Allowance};
 use logitree_tokens::mask::{bit, count, ids, remove_bit, words_for, AllowedTokens, TokenSet};
+use logitree_tokens::memo::Memo;
 use logitree_tokens::tokenizer::{DeadEnds, Judge, Place, Row, Speller, Tokenizer};
 
 /// How many tokens are looked ahead.
@@ -59,38 +58,23 @@ enum Prospect {
 }
 
 /// What the copies of a matcher share: what was found of states that have numbers.
+#[derive(Default)]
 struct Known {
-    allowed: Kept<(u64, Place), TokenSet>,
+    allowed: Memo<(u64, Place), TokenSet, MAX_MASK_BYTES>,
     /// Whether a state leads anywhere.
-    prospects: Kept<(u64, Place), Prospect>,
+    prospects: Memo<(u64, Place), Prospect, MAX_BYTES>,
     /// States and sets of guesses from which many tokens may begin a piece, whatever the last token is.
-    free: Kept<(u64, u32), ()>,
+    free: Memo<(u64, u32), (), MAX_BYTES>,
     /// The characters that lead from a state back to it.
-    returning: Kept<u64, u128>,
+    returning: Memo<u64, u128, MAX_BYTES>,
     /// The tokens that may lead to a dead end, by state and set of guesses.
-    doubts: Kept<(u64, u32), Arc<Doubts>>,
+    doubts: Memo<(u64, u32), Arc<Doubts>, MAX_BYTES>,
     walked: Walked,
     /// The numbers of states, and the next one. No number is given twice.
-    states: Kept<(u64, Place), u64>,
+    states: Memo<(u64, Place), u64, MAX_BYTES>,
     next_state: u64,
     /// The steps that all calls consumed.
     steps: u64,
-}
-
-impl Default for Known {
-    fn default() -> Known {
-        Known {
-            allowed: Kept::new(MAX_MASK_BYTES),
-            prospects: Kept::new(MAX_BYTES),
-            free: Kept::new(MAX_BYTES),
-            returning: Kept::new(MAX_BYTES),
-            doubts: Kept::new(MAX_BYTES),
-            walked: Walked::default(),
-            states: Kept::new(MAX_BYTES),
-            next_state: 0,
-            steps: 0,
-        }
-    }
 }
 
 /// A matcher in the tokenizer's own spelling.
@@ -179,13 +163,12 @@ impl Spelled {
     fn number(&self) -> Option<u64> {
         let key = (self.inner.state()?, self.at);
         let mut known = self.known();
-        if let Some(&number) = known.states.get(&key) {
+        if let Some(number) = known.states.get(&key) {
             return Some(number);
         }
         let number = known.next_state;
         known.next_state += 1;
-        known.states.keep(key, number, 0);
-        Some(number)
+        Some(known.states.keep_bytes(key, number, 0))
     }
 
     /// Does the work of one call, within its fuel.
@@ -220,13 +203,13 @@ impl Spelled {
             return Ok(found.clone());
         }
         let key = self.inner.state().map(|state| (state, self.at));
-        let kept = key.and_then(|key| self.known().allowed.get(&key).cloned());
+        let kept = key.and_then(|key| self.known().allowed.get(&key));
         let found = match kept {
             Some(found) => found,
             None => {
                 let found = self.compute()?;
                 if let Some(key) = key {
-                    self.known().allowed.keep(key, found.clone(), found.bytes());
+                    self.known().allowed.keep_bytes(key, found.clone(), found.bytes());
                 }
                 found
             }
@@ -275,7 +258,7 @@ impl Spelled {
     fn doubts(&mut self) -> Result<Option<Arc<Doubts>>> {
         let key = self.inner.state().zip(self.at.set_alone());
         let Some(key) = key.filter(|_| self.inner.byte_walk().is_some()) else { return Ok(None) };
-        let kept = self.known().doubts.get(&key).map(Arc::clone);
+        let kept = self.known().doubts.get(&key);
         if kept.is_some() {
             return Ok(kept);
         }
@@ -290,7 +273,7 @@ impl Spelled {
         let vocabulary = self.tokenizer.vocabulary();
         let mut look = Look { walk, walked: &mut known.walked };
         let found = Arc::new(look.doubts(&mut judge, vocabulary, key, &candidates)?);
-        known.doubts.keep(key, found.clone(), found.bytes());
+        known.doubts.keep_bytes(key, found.clone(), found.bytes());
         Ok(Some(found))
     }
 
@@ -313,7 +296,7 @@ impl Spelled {
         let Some(walk) = self.inner.byte_walk() else { return Ok(None) };
         let mut known = self.known();
         if let Some(doubts) = known.doubts.get(&key) {
-            return Ok(Some(Arc::clone(doubts)));
+            return Ok(Some(doubts));
         }
         let mut judge = self.tokenizer.judge();
         let mut look = Look { walk, walked: &mut known.walked };
@@ -418,12 +401,12 @@ impl Spelled {
     }
 
     fn known_returning(&mut self, state: u64) -> Result<u128> {
-        let known = self.known().returning.get(&state).copied();
+        let known = self.known().returning.get(&state);
         Ok(match known {
             Some(known) => known,
             None => {
                 let found = self.returning(state)?;
-                self.known().returning.keep(state, found, 0);
+                self.known().returning.keep_bytes(state, found, 0);
                 found
             }
         })
@@ -508,19 +491,19 @@ impl Spelled {
         let allowed = self.inner.allowed()?;
         if tokenizer.judge().begins_many(place, &allowed, MANY) {
             if let Some(free) = free {
-                self.known().free.keep(free, (), 0);
+                self.known().free.keep_bytes(free, (), 0);
             }
             return Ok(Prospect::Alive);
         }
         let key = state.map(|state| (state, place));
-        match key.and_then(|key| self.known().prospects.get(&key).copied()) {
+        match key.and_then(|key| self.known().prospects.get(&key)) {
             Some(Prospect::Open(seen)) if seen < ahead => {}
             Some(known) => return Ok(known),
             None => {}
         }
         let found = self.search(place, ahead, tried)?;
         if let Some(key) = key.filter(|_| *tried <= MAX_TRIED) {
-            self.known().prospects.keep(key, found, 0);
+            self.known().prospects.keep_bytes(key, found, 0);
         }
         Ok(found)
     }

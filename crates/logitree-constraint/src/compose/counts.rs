@@ -5,9 +5,9 @@
 //! ending in bytes, in the longest tokens, is enough where it fits, and where it does not, a search tries all sequences
 //! of so many tokens. The slow version tries every sequence.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::live::{Key, Live, LiveMatcher};
 use super::search::{listed, Known, Spelling, MAX_TRIED};
@@ -16,13 +16,14 @@ use crate::query::shortest_ending;
 use crate::Matcher;
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::{ids, remove_bits, words_for};
+use logitree_tokens::memo::Memo;
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// States that a search for a shortest ending may visit.
 const MAX_STATES: usize = 20_000;
 /// A longer rest than this is not searched for exactly.
 const MAX_REST: usize = 24;
-/// States whose followers and endings are remembered; then all are forgotten.
+/// States whose followers and endings are remembered.
 const MAX_KEPT: usize = 1 << 16;
 /// Tokens that are tried between two checks for an interrupt.
 const AT_ONCE: usize = 1 << 8;
@@ -45,9 +46,9 @@ struct Shared {
     vocabulary: Arc<Vocabulary>,
     spelling: Spelling,
     longest: usize,
-    followers: Mutex<FxHashMap<u64, Followers>>,
+    followers: Mutex<Memo<u64, Followers, MAX_KEPT>>,
     /// Of states, the number of tokens of an ending, and the fewest bytes of one.
-    endings: Mutex<FxHashMap<u64, Option<Ending>>>,
+    endings: Mutex<Memo<u64, Option<Ending>, MAX_KEPT>>,
 }
 
 /// A shortest ending in bytes.
@@ -96,23 +97,18 @@ pub(super) fn counted(
 }
 
 impl Shared {
-    fn known<T: Clone>(&self, table: &Mutex<FxHashMap<u64, T>>, state: Option<u64>) -> Option<T> {
-        table.lock().unwrap_or_else(PoisonError::into_inner).get(&state?).cloned()
+    fn endings(&self) -> MutexGuard<'_, Memo<u64, Option<Ending>, MAX_KEPT>> {
+        self.endings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn keep<T>(&self, table: &Mutex<FxHashMap<u64, T>>, state: Option<u64>, value: T) {
-        let Some(state) = state else { return };
-        let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
-        if table.len() >= MAX_KEPT {
-            table.clear();
-        }
-        table.insert(state, value);
+    fn followers(&self) -> MutexGuard<'_, Memo<u64, Followers, MAX_KEPT>> {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An ending of few tokens; `None` if none was found within the limits.
     fn ending(&self, inner: &dyn Matcher, bytewise: bool) -> Result<Option<Ending>> {
         let state = inner.state();
-        if let Some(known) = self.known(&self.endings, state) {
+        if let Some(known) = state.and_then(|state| self.endings().get(&state)) {
             return Ok(known);
         }
         let found = match shortest_ending(inner, &self.vocabulary, MAX_STATES) {
@@ -125,8 +121,7 @@ impl Shared {
             Err(error) if error.kind == ErrorKind::Constraint => None,
             Err(error) => return Err(error),
         };
-        self.keep(&self.endings, state, found);
-        Ok(found)
+        Ok(state.map_or(found, |state| self.endings().keep(state, found)))
     }
 }
 
@@ -150,7 +145,7 @@ impl Counted {
     /// The states after this one, each once; `None` where states have no numbers.
     fn followers(&mut self, words: &[u32]) -> Result<Option<Followers>> {
         let Some(state) = self.inner.state() else { return Ok(None) };
-        if let Some(known) = self.shared.known(&self.shared.followers, Some(state)) {
+        if let Some(known) = self.shared.followers().get(&state) {
             return Ok(Some(known));
         }
         let (mut seen, mut made) = (FxHashSet::default(), Vec::new());
@@ -169,9 +164,7 @@ impl Counted {
                 made.push((state, token));
             }
         }
-        let made: Followers = made.into();
-        self.shared.keep(&self.shared.followers, Some(state), Arc::clone(&made));
-        Ok(Some(made))
+        Ok(Some(self.shared.followers().keep(state, made.into())))
     }
 
     /// Whether at most `left` tokens complete the output.
@@ -307,7 +300,7 @@ impl Live for Counted {
         for &(state, token) in &*followers {
             let fits = match self.shared.bound {
                 Bound::AtMost(_) => {
-                    let ending = self.shared.known(&self.shared.endings, Some(state)).flatten();
+                    let ending = self.shared.endings().get(&state).flatten();
                     ending.is_some_and(|ending| ending.tokens < self.left())
                 }
                 Bound::AtLeast(_) => known.get(&(state, self.missing() as u64 - 1)) == Some(true),

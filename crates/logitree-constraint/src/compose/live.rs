@@ -12,9 +12,10 @@ use crate::sequence::{History, Scratch};
 use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::{self, words_for, AllowedTokens, TokenSet};
+use logitree_tokens::memo::Memo;
 use logitree_tokens::vocabulary::Vocabulary;
 
-/// Masks that are kept for all matchers of one composition; then all are forgotten.
+/// Masks that are kept for all matchers of one composition.
 const MAX_MASKS: usize = 1 << 10;
 
 /// The numbers of a state.
@@ -78,7 +79,7 @@ pub(super) struct At {
 /// What all matchers of one composition share.
 struct Shared {
     known: Known,
-    masks: Mutex<FxHashMap<Key, TokenSet>>,
+    masks: Mutex<Memo<Key, TokenSet, MAX_MASKS>>,
     numbers: Mutex<FxHashMap<Key, u64>>,
     ends: Box<[TokenId]>,
     after: AfterEnd,
@@ -148,7 +149,7 @@ impl<S: Live> LiveStates<S> {
         let key = self.state.key();
         let shared = Arc::clone(&self.shared);
         let masks = || shared.masks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = key.and_then(|key| masks().get(&key).cloned()) {
+        if let Some(known) = key.and_then(|key| masks().get(&key)) {
             self.mask = Some(known.clone());
             return Ok(known);
         }
@@ -177,11 +178,7 @@ impl<S: Live> LiveStates<S> {
         }
         let made = TokenSet::from_words(words);
         if let Some(key) = key {
-            let mut masks = masks();
-            if masks.len() >= MAX_MASKS {
-                masks.clear();
-            }
-            masks.insert(key, made.clone());
+            masks().keep(key, made.clone());
         }
         self.mask = Some(made.clone());
         Ok(made)

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::boundaries::Guess;
-use super::found::Memo;
+use super::found::Found;
 use super::merges::{Scratch, Units, NO_TOKEN};
 use super::spines::Spines;
 use super::user::NO_PART;
@@ -30,8 +30,6 @@ const BYTES: TokenId = TokenId::MAX - 1;
 pub(super) const NO_GROUP: u32 = u32::MAX;
 /// The word state that no whole piece begins with.
 pub(super) const NO_WORD: u32 = u32::MAX;
-/// The most sets, guesses and user-defined texts whose masks are kept.
-const MAX_SET_MASKS: usize = 512;
 /// Where fewer tokens than this are allowed, each is looked at.
 const FEW: usize = 192;
 
@@ -120,7 +118,7 @@ pub(crate) struct Canon {
     /// The place of each token in the order of their bytes.
     pub(super) ranks: OnceLock<Box<[u32]>>,
     /// What was found of places, for the matchers that are made next.
-    found: Mutex<Arc<Mutex<Memo>>>,
+    found: Mutex<Arc<Mutex<Found>>>,
 }
 
 /// The tokens that may begin a piece after a guess, and those that may continue it.
@@ -221,7 +219,7 @@ impl Canon {
             single: Box::new([NO_TOKEN; 256]),
             holding: Vec::new(),
             ranks: OnceLock::new(),
-            found: Mutex::new(Arc::new(Mutex::new(Memo::new()))),
+            found: Mutex::new(Arc::new(Mutex::new(Found::new()))),
         };
         canon.add_words(tokenizer);
         canon.add_groups(tokenizer);
@@ -324,10 +322,10 @@ impl Canon {
 
     /// What is found of places for matchers that are made now: begun again, empty, where it holds more than `most` bytes. The
     /// places of a matcher are numbers of what it began with, and are forgotten with it.
-    pub fn found(&self, most: usize) -> Arc<Mutex<Memo>> {
+    pub fn found(&self, most: usize) -> Arc<Mutex<Found>> {
         let mut newest = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.lock().unwrap_or_else(PoisonError::into_inner).bytes() > most {
-            *newest = Arc::new(Mutex::new(Memo::new()));
+            *newest = Arc::new(Mutex::new(Found::new()));
         }
         Arc::clone(&newest)
     }
@@ -358,11 +356,11 @@ pub struct DeadEnds {
 pub struct Judge<'a> {
     pub(super) tokenizer: &'a Tokenizer,
     pub(super) canon: &'a Canon,
-    pub(super) memo: MutexGuard<'a, Memo>,
+    pub(super) memo: MutexGuard<'a, Found>,
 }
 
 impl<'a> Judge<'a> {
-    pub(super) fn new(tokenizer: &'a Tokenizer, memo: &'a Mutex<Memo>) -> Judge<'a> {
+    pub(super) fn new(tokenizer: &'a Tokenizer, memo: &'a Mutex<Found>) -> Judge<'a> {
         // Entries are written when they are whole.
         let memo = memo.lock().unwrap_or_else(PoisonError::into_inner);
         Judge { tokenizer, canon: tokenizer.canon(), memo }
@@ -671,7 +669,7 @@ impl<'a> Judge<'a> {
     /// The masks of all guesses of a set.
     pub(super) fn masks_of(&mut self, set: u32) -> Arc<Masks> {
         if let Some(known) = self.memo.set_masks.get(&set) {
-            return Arc::clone(known);
+            return known;
         }
         let size = words_for(self.tokenizer.vocabulary.len());
         interrupt::consume((size * self.memo.sets[set as usize].len()) as u64 / 16);
@@ -683,12 +681,7 @@ impl<'a> Judge<'a> {
             }
             all.inside.iter_mut().zip(&masks.inside).for_each(|(to, from)| *to |= from);
         }
-        let all = Arc::new(all);
-        if self.memo.set_masks.len() >= MAX_SET_MASKS {
-            self.memo.set_masks.clear();
-        }
-        self.memo.set_masks.insert(set, Arc::clone(&all));
-        all
+        self.memo.set_masks.keep(set, Arc::new(all))
     }
 
     /// The tokens that the token of `byte` may follow within a piece.
@@ -715,7 +708,7 @@ impl<'a> Judge<'a> {
             BYTES => words.iter_mut().zip(&*self.canon.made).for_each(|(word, made)| *word &= made),
             last if !self.canon.spines.is_made(last) => words.fill(0),
             last => {
-                let row = match self.memo.rows.get(last) {
+                let row = match self.memo.rows.get(&last) {
                     Some(row) => row,
                     None if count(words) <= FEW => {
                         let all = words.to_vec();
@@ -730,7 +723,8 @@ impl<'a> Judge<'a> {
                         interrupt::consume(words.len() as u64 / 4);
                         let mut row = self.canon.made.to_vec();
                         self.canon.spines.refuse(last, &mut row);
-                        self.memo.rows.keep(last, row)
+                        let bytes = size_of_val(&row[..]);
+                        self.memo.rows.keep_bytes(last, row.into(), bytes)
                     }
                 };
                 words.iter_mut().zip(&*row).for_each(|(word, row)| *word &= row);
@@ -741,7 +735,7 @@ impl<'a> Judge<'a> {
     /// The tokens that may begin or continue a piece after `guess`, by their classes.
     fn masks(&mut self, guess: Guess) -> Arc<Masks> {
         if let Some(known) = self.memo.masks.get(&guess) {
-            return Arc::clone(known);
+            return known;
         }
         interrupt::consume(self.tokenizer.vocabulary.len() as u64 / 8);
         let size = words_for(self.tokenizer.vocabulary.len());
@@ -766,18 +760,13 @@ impl<'a> Judge<'a> {
                 }
             }
         }
-        let masks = Arc::new(masks);
-        if self.memo.masks.len() >= MAX_SET_MASKS {
-            self.memo.masks.clear();
-        }
-        self.memo.masks.insert(guess, Arc::clone(&masks));
-        masks
+        self.memo.masks.keep(guess, Arc::new(masks))
     }
 
     /// The tokens that complete a user-defined token's text of which a part was read.
     fn refused(&mut self, user: u32) -> Arc<[TokenId]> {
         if let Some(known) = self.memo.refused.get(&user) {
-            return Arc::clone(known);
+            return known;
         }
         interrupt::consume(self.tokenizer.vocabulary.len() as u64 / 2);
         let vocabulary = &self.tokenizer.vocabulary;
@@ -785,11 +774,7 @@ impl<'a> Judge<'a> {
             .filter(|&id| self.canon.group_of[id as usize] != NO_GROUP)
             .filter(|&id| self.tokenizer.user.read(user, vocabulary.token_bytes(id)).is_none())
             .collect();
-        if self.memo.refused.len() >= MAX_SET_MASKS {
-            self.memo.refused.clear();
-        }
-        self.memo.refused.insert(user, Arc::clone(&refused));
-        refused
+        self.memo.refused.keep(user, refused)
     }
 }
 

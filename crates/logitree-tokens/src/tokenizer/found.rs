@@ -11,54 +11,62 @@ use rustc_hash::FxHashMap;
 use super::boundaries::{Boundaries, Guess, Settled, AT_START};
 use super::canon::{Ended, Hypothesis, Judge, Masks, NO_WORD};
 use super::kinds::Kinds;
-use super::spines::Rows;
 use super::walks::Walks;
 use super::Tokenizer;
+use crate::memo::Memo;
 use crate::TokenId;
 
 /// The most bytes that matchers which are made now find already there, without the tables that have limits of their own.
 pub(super) const MAX_BYTES: usize = 64 << 20;
+/// The most sets of tokens that are kept, of each kind.
+const MAX_KEPT: usize = 2_048;
+/// The most answers of each kind that are kept.
+const MAX_ANSWERS: usize = 1 << 16;
+/// The most masks of guesses that are kept, and of sets of them.
+const MAX_SET_MASKS: usize = 512;
+/// The most bytes that the neighbours of tokens take.
+const MAX_ROWS: usize = 32 << 20;
 /// About how many bytes an entry of a table takes beside what it points to.
 const ENTRY_BYTES: usize = 64;
 
 /// What was found so far. Every entry is a pure function of its key.
 #[derive(Default)]
-pub(crate) struct Memo {
+pub(crate) struct Found {
     pub(super) boundaries: Boundaries,
     pub(super) sets: Vec<Arc<[Hypothesis]>>,
     /// The bytes of `sets` and of `ended`.
     pub(super) bytes: usize,
     pub(super) numbers: FxHashMap<Arc<[Hypothesis]>, u32>,
     pub(super) walks: Walks,
-    pub(super) set_masks: FxHashMap<u32, Arc<Masks>>,
-    pub(super) masks: FxHashMap<Guess, Arc<Masks>>,
-    pub(super) rows: Rows,
+    pub(super) set_masks: Memo<u32, Arc<Masks>, MAX_SET_MASKS>,
+    pub(super) masks: Memo<Guess, Arc<Masks>, MAX_SET_MASKS>,
+    pub(super) rows: Memo<TokenId, Arc<[u32]>, MAX_ROWS>,
     pub(super) completed: FxHashMap<(TokenId, [u8; 4]), u64>,
     /// As `completed`, by tokens that end with the character.
     pub(super) exact: FxHashMap<(TokenId, [u8; 4]), u64>,
     pub(super) ended: FxHashMap<[u8; 4], Arc<[(u32, Ended)]>>,
     pub(super) unspelled: FxHashMap<[u8; 4], Option<u64>>,
-    pub(super) refused: FxHashMap<u32, Arc<[TokenId]>>,
-    pub(super) stuck: FxHashMap<(u32, u128, u128), Arc<[u32]>>,
+    pub(super) refused: Memo<u32, Arc<[TokenId]>, MAX_SET_MASKS>,
+    pub(super) stuck: Memo<(u32, u128, u128), Arc<[u32]>, MAX_KEPT>,
     /// The tokens that hold other characters than these.
-    pub(super) outside: FxHashMap<u128, Arc<[u32]>>,
+    pub(super) outside: Memo<u128, Arc<[u32]>, MAX_KEPT>,
     /// The tokens of more than so many bytes.
-    pub(super) longer: FxHashMap<u32, Arc<[u32]>>,
+    pub(super) longer: Memo<u32, Arc<[u32]>, MAX_KEPT>,
     pub(super) settled: FxHashMap<u32, Arc<Settled>>,
     pub(super) kinds: FxHashMap<u32, Kinds>,
     /// The set after a token that begins a piece, or continues one.
-    pub(super) sets_after: FxHashMap<(u32, TokenId, bool), Option<u32>>,
+    pub(super) sets_after: Memo<(u32, TokenId, bool), Option<u32>, MAX_ANSWERS>,
     /// Lists of tokens that were asked for, by number, and which tokens one of them may follow.
-    pub(super) next_lists: FxHashMap<Box<[TokenId]>, u32>,
+    pub(super) next_lists: Memo<Box<[TokenId]>, u32, MAX_KEPT>,
     /// The next number of a list. No number is given twice.
     pub(super) next_list: u32,
-    pub(super) followed: FxHashMap<(TokenId, u32), bool>,
+    pub(super) followed: Memo<(TokenId, u32), bool, MAX_ANSWERS>,
     pub(super) before: FxHashMap<u8, Arc<[u32]>>,
 }
 
-impl Memo {
-    pub(super) fn new() -> Memo {
-        let mut made = Memo { boundaries: Boundaries::new(), ..Memo::default() };
+impl Found {
+    pub(super) fn new() -> Found {
+        let mut made = Found { boundaries: Boundaries::new(), ..Found::default() };
         made.set(vec![Hypothesis { guess: AT_START, begins: false, word: NO_WORD }]);
         made
     }
@@ -93,7 +101,7 @@ impl Memo {
 #[derive(Clone)]
 pub struct Speller {
     tokenizer: Arc<Tokenizer>,
-    found: Arc<Mutex<Memo>>,
+    found: Arc<Mutex<Found>>,
 }
 
 impl Speller {

@@ -15,10 +15,6 @@ use crate::{interrupt, Result, TokenId};
 
 /// Characters that follow most tokens.
 const WITNESSES: &[u8] = b" ,.e0";
-/// The most sets of tokens that are kept.
-const MAX_KEPT: usize = 2_048;
-/// The most answers of each kind that are kept.
-const MAX_ANSWERS: usize = 1 << 16;
 
 /// Whether a group is free, and else the tokens that a character may follow, by character.
 type Freed = (bool, Vec<Arc<[u32]>>);
@@ -135,7 +131,7 @@ impl<'a> Judge<'a> {
     /// The set of guesses after `token`, where it begins a piece or where it continues one; `None` where it may not. Only for
     /// tokens of whole characters.
     pub fn set_after(&mut self, set: u32, token: TokenId, begins: bool) -> Option<u32> {
-        if let Some(&known) = self.memo.sets_after.get(&(set, token, begins)) {
+        if let Some(known) = self.memo.sets_after.get(&(set, token, begins)) {
             return known;
         }
         let group = self.canon.group_of[token as usize];
@@ -149,11 +145,7 @@ impl<'a> Judge<'a> {
             }
         }
         let found = (!next.is_empty()).then(|| self.memo.set(next));
-        if self.memo.sets_after.len() >= MAX_ANSWERS {
-            self.memo.sets_after.clear();
-        }
-        self.memo.sets_after.insert((set, token, begins), found);
-        found
+        self.memo.sets_after.keep((set, token, begins), found)
     }
 
     /// Whether a text may end after a set of guesses.
@@ -163,30 +155,22 @@ impl<'a> Judge<'a> {
 
     /// The number of a list of tokens.
     pub fn next_list(&mut self, tokens: &[TokenId]) -> u32 {
-        if let Some(&known) = self.memo.next_lists.get(tokens) {
+        if let Some(known) = self.memo.next_lists.get(tokens) {
             return known;
         }
         let number = self.memo.next_list;
         self.memo.next_list = number.wrapping_add(1);
-        if self.memo.next_lists.len() >= MAX_KEPT {
-            self.memo.next_lists.clear();
-        }
-        self.memo.next_lists.insert(tokens.into(), number);
-        number
+        self.memo.next_lists.keep(tokens.into(), number)
     }
 
     /// Whether one of the tokens, which are the list of that number, may follow `token` within a piece.
     pub fn is_followed(&mut self, token: TokenId, (number, tokens): (u32, &[TokenId])) -> bool {
-        if let Some(&known) = self.memo.followed.get(&(token, number)) {
+        if let Some(known) = self.memo.followed.get(&(token, number)) {
             return known;
         }
         interrupt::consume(tokens.len() as u64);
         let found = tokens.iter().any(|&next| self.may_follow(token, next));
-        if self.memo.followed.len() >= MAX_ANSWERS {
-            self.memo.followed.clear();
-        }
-        self.memo.followed.insert((token, number), found);
-        found
+        self.memo.followed.keep((token, number), found)
     }
 
     /// Whether each way in which `token` may come at `place` is a dead end.
@@ -258,7 +242,7 @@ impl<'a> Judge<'a> {
     /// The tokens of more than so many characters, or bytes of what is not whole characters.
     fn longer(&mut self, most: u32) -> Arc<[u32]> {
         if let Some(known) = self.memo.longer.get(&most) {
-            return Arc::clone(known);
+            return known;
         }
         let vocabulary = &self.tokenizer.vocabulary;
         interrupt::consume(vocabulary.len() as u64 / 32);
@@ -267,37 +251,27 @@ impl<'a> Judge<'a> {
             let length = self.characters(id).unwrap_or(vocabulary.token_bytes(id).len());
             insert_bit_if(&mut longer, id, length > most as usize);
         }
-        let longer: Arc<[u32]> = longer.into();
-        if self.memo.longer.len() >= MAX_KEPT {
-            self.memo.longer.clear();
-        }
-        self.memo.longer.insert(most, Arc::clone(&longer));
-        longer
+        self.memo.longer.keep(most, longer.into())
     }
 
     /// The tokens that hold other characters.
     pub fn outside(&mut self, returning: u128) -> Arc<[u32]> {
         if let Some(known) = self.memo.outside.get(&returning) {
-            return Arc::clone(known);
+            return known;
         }
         interrupt::consume(self.tokenizer.vocabulary.len() as u64 / 8);
         let mut outside = vec![0u32; words_for(self.tokenizer.vocabulary.len())];
         for (_, holding) in self.canon.holding.iter().enumerate().filter(|(n, _)| returning >> n & 1 == 0) {
             outside.iter_mut().zip(&**holding).for_each(|(to, from)| *to |= from);
         }
-        let outside: Arc<[u32]> = outside.into();
-        if self.memo.outside.len() >= MAX_KEPT {
-            self.memo.outside.clear();
-        }
-        self.memo.outside.insert(returning, Arc::clone(&outside));
-        outside
+        self.memo.outside.keep(returning, outside.into())
     }
 
     /// The tokens of characters in a row after which no character that may come ends the piece.
     fn stuck(&mut self, set: u32, row: &Row) -> Arc<[u32]> {
         let key = (set, row.chars, row.next);
         if let Some(known) = self.memo.stuck.get(&key) {
-            return Arc::clone(known);
+            return known;
         }
         let classes = |chars: u128| -> u64 {
             let of = |(n, set): (usize, &u128)| u64::from(set & chars & !(1 << 127) != 0) << n;
@@ -330,12 +304,7 @@ impl<'a> Judge<'a> {
         for word in hypotheses.iter().map(|h| h.word).chain([0]) {
             insert_bits(&mut stuck, canon.wholes.get(&word).map_or(&[][..], |ids| ids));
         }
-        let stuck: Arc<[u32]> = stuck.into();
-        if self.memo.stuck.len() >= MAX_KEPT {
-            self.memo.stuck.clear();
-        }
-        self.memo.stuck.insert(key, Arc::clone(&stuck));
-        stuck
+        self.memo.stuck.keep(key, stuck.into())
     }
 
     /// Whether some character in a row ends the piece of each token of a group, wherever it begins; and the tokens that a

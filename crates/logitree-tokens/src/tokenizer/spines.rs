@@ -19,8 +19,6 @@
 //! All tokens that may not follow a token are found at once: tokens lie in the order of a walk over left spines, children by
 //! falling time, so that the tokens that a merge of `x` and `y` rules out are one run.
 
-use rustc_hash::FxHashMap;
-
 use super::merges::{Merges, Scratch, NO_TOKEN};
 use crate::mask::{insert_bits, remove_bits, words_for};
 use crate::vocabulary::Vocabulary;
@@ -271,34 +269,6 @@ fn partners_of(merges: &Merges, size: usize) -> Lists<(TokenId, u32)> {
     (all.into_iter().map(|(_, right, rank)| (right, rank)).collect(), first.into())
 }
 
-/// Rows of neighbours that were asked for, within a bound of memory.
-#[derive(Default)]
-pub(super) struct Rows {
-    kept: FxHashMap<TokenId, std::sync::Arc<[u32]>>,
-    bytes: usize,
-}
-
-/// The most bytes that rows take.
-const MAX_ROWS: usize = 32 << 20;
-
-impl Rows {
-    pub fn get(&self, a: TokenId) -> Option<std::sync::Arc<[u32]>> {
-        self.kept.get(&a).map(std::sync::Arc::clone)
-    }
-
-    /// Keeps a row; when there are too many, all others are forgotten.
-    pub fn keep(&mut self, a: TokenId, row: Vec<u32>) -> std::sync::Arc<[u32]> {
-        let row: std::sync::Arc<[u32]> = row.into();
-        self.bytes += size_of_val(&*row);
-        if self.bytes > MAX_ROWS {
-            self.kept.clear();
-            self.bytes = size_of_val(&*row);
-        }
-        self.kept.insert(a, std::sync::Arc::clone(&row));
-        row
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -306,6 +276,7 @@ mod tests {
     use crate::tokenizer::merges::{pair, Units};
     use crate::vocabulary::{About, Builder, TokenKind};
     use proptest::prelude::*;
+    use rustc_hash::FxHashMap;
 
     /// Three letters, then tokens that pairs of earlier ones make, with any ranks: also those that come too early.
     fn tokenizer(

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::boundaries::Guess;
 use super::canon::{Judge, NO_GROUP};
-use super::found::Memo;
+use super::found::Found;
 use crate::interrupt;
 
 /// The guesses after a group of tokens that begins a piece, and after one that continues it.
@@ -123,7 +123,7 @@ impl Judge<'_> {
 
     /// The numbers of the two lists of [`Judge::walk`].
     pub(super) fn walk_lists(&mut self, guess: Guess, group: u32) -> (u32, u32) {
-        let known = |memo: &Memo| {
+        let known = |memo: &Found| {
             memo.walks.groups.get(&guess).map_or((NO_GROUP, NO_GROUP), |all| all[group as usize])
         };
         if known(&self.memo).0 == NO_GROUP {

@@ -7,7 +7,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 mod delimited;
 pub(super) mod narrow;
-mod recent;
 pub(super) mod state;
 
 use crate::grammar::terminal::Terminal;
@@ -15,14 +14,16 @@ use crate::grammar::walk::{bytes_to_end, narrow, wide, ByByte};
 use crate::Result;
 use delimited::{differing_among, differing_nodes, parting_nodes};
 use logitree_grammar::expr::{ExprId, Exprs, StructureHash};
+use logitree_tokens::memo::Memo;
 use logitree_tokens::trie::{Node, TokenTrie};
 use logitree_tokens::vocabulary::Vocabulary;
 use narrow::{as_difference, default_state, LoopRounds};
-use recent::Recent;
 use state::StartState;
 
 /// Bytes of tables kept with one vocabulary before they are forgotten.
 const MAX_BYTES: usize = 128 << 20;
+/// Bytes of the tables of narrow states that were used last.
+const NARROW_BYTES: usize = 16 << 20;
 /// Terminals that look at more nodes of the trie than this are kept with the vocabulary until there is too much; the others
 /// for some time.
 const NARROW: usize = 2_500;
@@ -39,7 +40,7 @@ const LONG: u32 = 12;
 struct Kept {
     tables: FxHashMap<StructureHash, Arc<Terminal>>,
     /// Those of narrow states: names and texts that many schemas have.
-    narrow: Recent,
+    narrow: Memo<StructureHash, Arc<Terminal>, NARROW_BYTES>,
     rounds: FxHashMap<StructureHash, Arc<LoopRounds>>,
     /// Where two states that say less and more differ.
     apart: FxHashMap<(StructureHash, StructureHash), Arc<[Node]>>,
@@ -76,8 +77,8 @@ impl TerminalTables {
         }
         let place = self.place(e, exprs, vocabulary)?;
         if let Some(small) = self.narrow(&place, exprs, vocabulary)? {
-            self.kept().narrow.put(exprs.structure(e), &small);
-            return Ok(small);
+            let bytes = small.memory();
+            return Ok(self.kept().narrow.keep_bytes(exprs.structure(e), small, bytes));
         }
         if let Some(near) = self.near(e, &place, exprs, vocabulary)? {
             return Ok(self.keep(exprs.structure(e), near));
@@ -356,7 +357,7 @@ impl TerminalTables {
     fn get(&self, key: StructureHash) -> Option<Arc<Terminal>> {
         let mut kept = self.kept();
         let table = kept.tables.get(&key).map(Arc::clone);
-        table.or_else(|| kept.narrow.get(key))
+        table.or_else(|| kept.narrow.get(&key))
     }
 
     /// Keeps `terminal`; when there is too much, everything else is forgotten.
