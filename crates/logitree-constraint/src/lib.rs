@@ -17,6 +17,7 @@ mod grammar;
 mod language;
 mod matcher;
 pub mod query;
+mod reachable;
 pub mod reasoning;
 mod recogniser;
 mod row_matcher;
@@ -37,6 +38,7 @@ pub use query::{
     accept_all, certain, count_allowed, count_closed, draft_masks, explain, fill, fill_batch,
     shortest_ending, Certain, ExplainQuery, Explanation, Verdict,
 };
+pub use reachable::Completable;
 pub use reasoning::{Reasoning, ReasoningBudget, ReasoningOptions};
 pub use recogniser::{ByteRecogniser, Recogniser};
 pub use sequence::{History, Sequence, States};

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::live::{Key, Live, LiveMatcher};
-use super::search::Spelling;
 use super::threads::is_complete;
 use crate::finder::{Finder, START};
+use crate::query::ByteTokens;
 use crate::Matcher;
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::{ids, remove_bits, words_for, AllowedTokens};
@@ -20,7 +20,7 @@ struct Banned {
     finder: Finder,
     ends: Box<[TokenId]>,
     size: usize,
-    spelling: Spelling,
+    spelling: ByteTokens,
     /// Of each node, whether a text that tokens of one byte spell may still complete a sequence.
     risky: Vec<bool>,
 }
@@ -56,9 +56,9 @@ pub(super) fn without(
     for &token in sequences.iter().flatten() {
         vocabulary.check(token).map_err(|error| Error { kind: ErrorKind::Constraint, ..error })?;
     }
-    let spelling = Spelling::new(vocabulary);
+    let spelling = ByteTokens::new(vocabulary);
     let finder = Finder::new(sequences);
-    let risky = finder.completable(|token| spelling.is_single(token) || !spelling.is_whole());
+    let risky = finder.completable(|token| spelling.contains(token) || !spelling.is_whole());
     let banned = Banned {
         finder,
         ends: vocabulary.end_of_generation().into(),

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::FxHashSet;
 
 use super::live::{Key, Live, LiveMatcher};
-use super::search::{listed, Known, Spelling, MAX_TRIED};
+use super::search::{Known, MAX_TRIED};
 use super::threads::is_complete;
-use crate::query::shortest_ending;
+use crate::query::{shortest_ending, ByteTokens};
 use crate::Matcher;
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::{ids, remove_bits, words_for};
@@ -44,7 +44,7 @@ type Followers = Arc<[(u64, TokenId)]>;
 struct Shared {
     bound: Bound,
     vocabulary: Arc<Vocabulary>,
-    spelling: Spelling,
+    spelling: ByteTokens,
     longest: usize,
     followers: Mutex<Memo<u64, Followers, MAX_KEPT>>,
     /// Of states, the number of tokens of an ending, and the fewest bytes of one.
@@ -82,7 +82,7 @@ pub(super) fn counted(
     let shared = Shared {
         bound,
         vocabulary: Arc::clone(vocabulary),
-        spelling: Spelling::new(vocabulary),
+        spelling: ByteTokens::new(vocabulary),
         longest,
         followers: Mutex::default(),
         endings: Mutex::default(),
@@ -209,7 +209,7 @@ impl Exact {
         if left == 0 || inner.is_finished() || key.is_some_and(|key| self.dead.contains(&key)) {
             return Ok(false);
         }
-        let tokens = listed(&inner.allowed()?, shared.vocabulary.len());
+        let tokens: Vec<TokenId> = inner.allowed()?.ids(shared.vocabulary.len()).collect();
         for token in tokens {
             self.tried += 1;
             if self.tried > 8 * MAX_TRIED {

@@ -4,21 +4,13 @@
 //! The slow version tries every sequence of tokens. Where a state allows many tokens that matter only by their bytes, those
 //! of one byte spell every continuation.
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
-
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::live::{Key, Live};
+use crate::reachable::{Completable, Reached};
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
-use logitree_tokens::mask::{ids, AllowedTokens};
-use logitree_tokens::vocabulary::Vocabulary;
 
 /// Tokens that one search may try.
 pub const MAX_TRIED: usize = 1 << 17;
-/// Where at most so many tokens are allowed, each of them is tried even if single bytes would do.
-const MAX_LISTED: usize = 512;
-/// States that are remembered; then all are forgotten.
+/// States that are remembered.
 const MAX_KNOWN: usize = 1 << 20;
 /// Tokens that are tried between two checks for an interrupt.
 const AT_ONCE: usize = 1 << 8;
@@ -27,17 +19,9 @@ const TAKE: u64 = 8;
 
 /// What searches found out.
 pub(super) struct Known {
-    alive: Mutex<FxHashMap<Key, bool>>,
+    states: Completable<Key, MAX_KNOWN>,
     /// Whether long continuations are looked at first.
     deep: bool,
-}
-
-/// A state that a search reached: the one before, the token in between, how many tokens lead here, and its numbers.
-struct Reached {
-    before: usize,
-    token: TokenId,
-    depth: usize,
-    key: Option<Key>,
 }
 
 /// One search: a state that is moved between those that it reached.
@@ -46,30 +30,21 @@ struct Search<'a, S> {
     state: S,
     /// Where the state is.
     at: usize,
-    all: Vec<Reached>,
-    seen: FxHashSet<Key>,
+    reached: Reached<Key>,
+    /// For each state that was reached the token that leads there, and how many tokens do.
+    tokens: Vec<(TokenId, usize)>,
     tried: usize,
 }
 
 impl Known {
     /// Searches the shortest continuations first, or, where `deep`, the longest.
     pub fn new(deep: bool) -> Known {
-        Known { alive: Mutex::default(), deep }
+        Known { states: Completable::default(), deep }
     }
 
     /// What is known of a state.
     pub fn get(&self, key: &Key) -> Option<bool> {
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner).get(key).copied()
-    }
-
-    fn keep(&self, keys: impl Iterator<Item = Key>, alive: bool) {
-        let mut known = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
-        for key in keys {
-            if known.len() >= MAX_KNOWN {
-                known.clear();
-            }
-            known.insert(key, alive);
-        }
+        self.states.get(key)
     }
 
     /// Whether `start` can be completed.
@@ -77,34 +52,18 @@ impl Known {
     /// # Errors
     /// [`ErrorKind::Limit`] if that is not decided by [`MAX_TRIED`] tokens; those of the state.
     pub fn is_alive<S: Live>(&self, start: S) -> Result<bool> {
-        let key = start.key();
-        let first = Reached { before: 0, token: 0, depth: 0, key };
-        let (all, seen) = (vec![first], key.into_iter().collect());
-        let mut search = Search { known: self, state: start, at: 0, all, seen, tried: 0 };
+        let reached = Reached::new(start.key());
+        let mut search = Search { known: self, state: start, at: 0, reached, tokens: vec![(0, 0)], tried: 0 };
         let found = if self.deep { search.deep() } else { search.wide() }?;
-        match found {
-            Some(end) => self.keep(search.path(end).into_iter().filter_map(|at| search.all[at].key), true),
-            // All that can be reached was looked at, and nothing ends.
-            None => self.keep(search.all.iter().filter_map(|reached| reached.key), false),
-        }
+        self.states.keep(search.reached.decided(found).into_iter(), found.is_some());
         Ok(found.is_some())
     }
 }
 
 impl<S: Live> Search<'_, S> {
-    /// The states from the first one to this one, the last first.
-    fn path(&self, mut at: usize) -> Vec<usize> {
-        let mut path = vec![at];
-        while at != 0 {
-            at = self.all[at].before;
-            path.push(at);
-        }
-        path
-    }
-
     /// Whether the state, which is at `at`, is complete or known to lead to something that is.
     fn is_found(&mut self, at: usize) -> Result<bool> {
-        Ok(self.all[at].key.and_then(|key| self.known.get(&key)) == Some(true) || self.state.is_complete()?)
+        Ok(self.reached.is_known(at, &self.known.states) || self.state.is_complete()?)
     }
 
     /// Takes a token and says where that leads, if it is a state that was not seen. The state is there then.
@@ -121,21 +80,20 @@ impl<S: Live> Search<'_, S> {
         if !self.state.take(token)? {
             return Ok(None);
         }
-        let key = self.state.key();
-        let is_new = key.is_none_or(|key| self.known.get(&key) != Some(false) && self.seen.insert(key));
-        if !is_new {
-            self.state.rollback(1)?;
-            return Ok(None);
+        match self.reached.add(self.at, self.state.key(), &self.known.states) {
+            Some(to) => {
+                self.tokens.push((token, self.tokens[self.at].1 + 1));
+                self.at = to;
+                Ok(Some(to))
+            }
+            None => self.state.rollback(1).map(|()| None),
         }
-        self.all.push(Reached { before: self.at, token, depth: self.all[self.at].depth + 1, key });
-        self.at = self.all.len() - 1;
-        Ok(Some(self.at))
     }
 
     /// Back to the state before.
     fn back(&mut self) -> Result<()> {
         self.state.rollback(1)?;
-        self.at = self.all[self.at].before;
+        self.at = self.reached.before(self.at);
         Ok(())
     }
 
@@ -144,12 +102,12 @@ impl<S: Live> Search<'_, S> {
         let (mut above, mut tokens) = (to, Vec::new());
         let mut surplus = 0;
         while self.at != above {
-            if self.all[above].depth >= self.all[self.at].depth {
-                tokens.push(self.all[above].token);
-                above = self.all[above].before;
+            if self.tokens[above].1 >= self.tokens[self.at].1 {
+                tokens.push(self.tokens[above].0);
+                above = self.reached.before(above);
             } else {
                 surplus += 1;
-                self.at = self.all[self.at].before;
+                self.at = self.reached.before(self.at);
             }
         }
         self.state.rollback(surplus)?;
@@ -161,18 +119,19 @@ impl<S: Live> Search<'_, S> {
     }
 
     fn wide(&mut self) -> Result<Option<usize>> {
-        let mut open = VecDeque::from([0]);
-        while let Some(at) = open.pop_front() {
+        let mut at = 0;
+        // States are reached in the order of their depth.
+        while at < self.reached.len() {
             self.go(at)?;
             if self.is_found(at)? {
                 return Ok(Some(at));
             }
             for token in self.state.tokens()? {
-                if let Some(next) = self.reach(token)? {
-                    open.push_back(next);
+                if self.reach(token)?.is_some() {
                     self.back()?;
                 }
             }
+            at += 1;
         }
         Ok(None)
     }
@@ -200,53 +159,5 @@ impl<S: Live> Search<'_, S> {
             }
         }
         Ok(None)
-    }
-}
-
-/// Which tokens are enough to spell every continuation.
-pub(super) struct Spelling {
-    /// One token for each byte, where every byte has one.
-    singles: Option<Box<[TokenId]>>,
-}
-
-impl Spelling {
-    pub fn new(vocabulary: &Vocabulary) -> Spelling {
-        let mut found: [Option<TokenId>; 256] = [None; 256];
-        for id in (0..vocabulary.len() as TokenId).rev() {
-            let is_text = vocabulary.kind(id).is_text() && !vocabulary.end_of_generation().contains(&id);
-            if let (true, &[byte]) = (is_text, vocabulary.token_bytes(id)) {
-                found[usize::from(byte)] = Some(id);
-            }
-        }
-        Spelling { singles: found.into_iter().collect() }
-    }
-
-    /// Whether every byte has a token.
-    pub fn is_whole(&self) -> bool {
-        self.singles.is_some()
-    }
-
-    /// Whether a token is one of those.
-    pub fn is_single(&self, token: TokenId) -> bool {
-        self.singles.as_ref().is_some_and(|singles| singles.contains(&token))
-    }
-
-    /// The tokens to try of a set: all, or those of one byte where they are many and only bytes matter.
-    pub fn enough(&self, allowed: &AllowedTokens<'_>, size: usize, bytewise: bool) -> Vec<TokenId> {
-        match &self.singles {
-            Some(singles) if bytewise && allowed.count(size) > MAX_LISTED => {
-                singles.iter().copied().filter(|&id| allowed.contains(id)).collect()
-            }
-            _ => listed(allowed, size),
-        }
-    }
-}
-
-/// The ids of a set.
-pub(super) fn listed(allowed: &AllowedTokens<'_>, size: usize) -> Vec<TokenId> {
-    match allowed {
-        AllowedTokens::All => (0..size as TokenId).collect(),
-        AllowedTokens::Ids(ids) => ids.to_vec(),
-        AllowedTokens::Mask(words) => ids(words).collect(),
     }
 }

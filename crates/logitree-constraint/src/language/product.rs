@@ -5,19 +5,17 @@
 //! an error that names the limit. In general the question has no answer for two context-free languages. A context-free and a
 //! regular language are one grammar instead, where that is not too large (`logitree_grammar::earley`).
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 use super::{ByteLanguage, ByteState, Compound, Compounds};
+use crate::reachable::{Completable, Reached};
 use crate::{Error, ErrorKind, Result};
 use logitree_grammar::expr::ByteSet;
 
 /// Pairs of states that one search may visit.
 pub const MAX_PAIRS: usize = 1 << 16;
 
-/// Pairs that are remembered; then all are forgotten.
+/// Pairs that are remembered.
 const MAX_KNOWN: usize = 1 << 22;
 
 /// Two languages met.
@@ -25,14 +23,14 @@ pub(crate) struct Product {
     sides: [Arc<dyn ByteLanguage>; 2],
     states: Compounds,
     /// Whether a text of both continues from a pair.
-    alive: Mutex<FxHashMap<ByteState, bool>>,
+    known: Completable<ByteState, MAX_KNOWN>,
 }
 
 impl Product {
     /// # Errors
     /// [`ErrorKind::Constraint`] if no text is in both; [`ErrorKind::Limit`] if the search does not decide it.
     pub fn new(a: Arc<dyn ByteLanguage>, b: Arc<dyn ByteLanguage>) -> Result<Product> {
-        let made = Product { sides: [a, b], states: Compounds::default(), alive: Mutex::default() };
+        let made = Product { sides: [a, b], states: Compounds::default(), known: Completable::default() };
         if !made.is_alive(&made.start()?)? {
             return Err(Error::new(ErrorKind::Constraint, "the intersection is empty")
                 .help("no text is allowed by both sides"));
@@ -58,63 +56,42 @@ impl Product {
         Ok(self.sides[0].bytes(a)?.and(&self.sides[1].bytes(b)?))
     }
 
-    fn known(&self, state: &ByteState) -> Option<bool> {
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner).get(state).copied()
-    }
-
-    fn remember(&self, states: impl Iterator<Item = ByteState>, alive: bool) {
-        let mut known = self.alive.lock().unwrap_or_else(PoisonError::into_inner);
-        for state in states.filter(|state| state.number().is_some()) {
-            if known.len() >= MAX_KNOWN {
-                known.clear();
-            }
-            known.insert(state, alive);
-        }
-    }
-
     /// Whether a text of both continues from here, or ends.
     fn is_alive(&self, state: &ByteState) -> Result<bool> {
-        if let Some(known) = self.known(state) {
+        if let Some(known) = self.known.get(state) {
             return Ok(known);
         }
-        // Each visited pair, and the one before it.
-        let mut visited: Vec<(ByteState, usize)> = vec![(state.clone(), 0)];
-        let mut seen: FxHashSet<ByteState> = FxHashSet::from_iter([state.clone()]);
-        let mut open = VecDeque::from([0]);
-        while let Some(at) = open.pop_front() {
-            let Some(compound) = self.states.get(&visited[at].0) else { continue };
-            if compound.end || self.known(&visited[at].0) == Some(true) {
-                let mut path = Vec::new();
-                let mut on = at;
-                loop {
-                    path.push(visited[on].0.clone());
-                    if on == 0 {
-                        break;
-                    }
-                    on = visited[on].1;
+        let mut reached = Reached::new(Some(state.clone()));
+        let mut found = None;
+        let mut at = 0;
+        while let (None, Some(state)) = (found, reached.state(at)) {
+            if let Some(compound) = self.states.get(state) {
+                if compound.end || self.known.get(state) == Some(true) {
+                    found = Some(at);
+                } else {
+                    self.reach(&compound, at, &mut reached)?;
                 }
-                self.remember(path.into_iter(), true);
-                return Ok(true);
             }
-            for byte in self.both(&compound)?.iter() {
-                let Some(next) = self.next(&compound, byte)? else { continue };
-                if self.known(&next) == Some(false) || !seen.insert(next.clone()) {
-                    continue;
-                }
-                if visited.len() >= MAX_PAIRS {
-                    let message =
-                        format!("no text that both sides allow was found among {MAX_PAIRS} pairs of states");
-                    return Err(Error::new(ErrorKind::Limit, message).help(
-                        "intersect less: where one side is a regular expression, so that more is decided",
-                    ));
-                }
-                open.push_back(visited.len());
-                visited.push((next, at));
+            at += 1;
+        }
+        let decided = reached.decided(found).into_iter();
+        self.known.keep(decided.filter(|state| state.number().is_some()), found.is_some());
+        Ok(found.is_some())
+    }
+
+    /// Adds the pairs after the one at `at`.
+    fn reach(&self, compound: &Compound, at: usize, reached: &mut Reached<ByteState>) -> Result<()> {
+        for byte in self.both(compound)?.iter() {
+            let Some(next) = self.next(compound, byte)? else { continue };
+            if reached.add(at, Some(next), &self.known).is_some() && reached.len() > MAX_PAIRS {
+                let message =
+                    format!("no text that both sides allow was found among {MAX_PAIRS} pairs of states");
+                return Err(Error::new(ErrorKind::Limit, message).help(
+                    "intersect less: where one side is a regular expression, so that more is decided",
+                ));
             }
         }
-        // Everything that can be reached was visited, and nothing ends.
-        self.remember(visited.into_iter().map(|(state, _)| state), false);
-        Ok(false)
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use crate::Matcher;
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
-use logitree_tokens::mask::{self, AllowedTokens};
+use logitree_tokens::mask::AllowedTokens;
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// Where certain bytes are found through tokens, at most so many states are looked at, ...
@@ -107,8 +107,7 @@ impl<'v> Search<'v> {
             && !state.is_finished()
             && match state.allowed() {
                 Ok(AllowedTokens::All) => false,
-                Ok(AllowedTokens::Ids(ids)) => ids.iter().all(|&id| self.read(id, at, &mut agreeing)),
-                Ok(AllowedTokens::Mask(words)) => mask::ids(words).all(|id| self.read(id, at, &mut agreeing)),
+                Ok(some) => some.ids(self.vocabulary.len()).all(|id| self.read(id, at, &mut agreeing)),
                 Err(error) => {
                     self.leave(error, at)?;
                     false

@@ -5,14 +5,10 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashSet;
 
+use super::byte_tokens::ByteTokens;
 use crate::Matcher;
 use crate::{Error, ErrorKind, Result, TokenId};
-use logitree_tokens::mask::AllowedTokens;
 use logitree_tokens::vocabulary::Vocabulary;
-
-/// Where at most so many tokens are allowed, each of them is tried; elsewhere those of one byte, which spell every
-/// continuation.
-const MAX_LISTED: usize = 512;
 
 /// One state of the search.
 struct Visited {
@@ -31,7 +27,8 @@ pub fn shortest_ending(
     vocabulary: &Vocabulary,
     max_states: usize,
 ) -> Result<Vec<TokenId>> {
-    let bytes = single_bytes(vocabulary);
+    let size = matcher.vocabulary_size();
+    let bytes = ByteTokens::new(vocabulary);
     let mut visited = vec![Visited { matcher: matcher.fork(), from: None }];
     let mut queue = BinaryHeap::from([Reverse((0usize, 0usize))]);
     let mut known: FxHashSet<u64> = FxHashSet::default();
@@ -42,7 +39,7 @@ pub fn shortest_ending(
         if visited[at].matcher.is_accepting() {
             return Ok(respelled(matcher, vocabulary, path(&visited, at)));
         }
-        for token in candidates(&mut *visited[at].matcher, &bytes)? {
+        for token in bytes.to_try(&visited[at].matcher.allowed()?, size) {
             if visited.len() >= max_states {
                 let message = format!("no ending was found within {max_states} states");
                 return Err(Error::new(ErrorKind::Limit, message).help("give more tokens"));
@@ -56,36 +53,6 @@ pub fn shortest_ending(
         }
     }
     Err(Error::new(ErrorKind::Constraint, "the output cannot be completed"))
-}
-
-/// One token for each byte that has one.
-fn single_bytes(vocabulary: &Vocabulary) -> Vec<TokenId> {
-    let mut found: [Option<TokenId>; 256] = [None; 256];
-    for id in (0..vocabulary.len() as TokenId).rev() {
-        if let &[byte] = vocabulary.token_bytes(id) {
-            found[usize::from(byte)] = Some(id);
-        }
-    }
-    found.into_iter().flatten().collect()
-}
-
-/// The tokens to try from a state: all where they are few, else those of one byte, else all.
-fn candidates(matcher: &mut dyn Matcher, bytes: &[TokenId]) -> Result<Vec<TokenId>> {
-    let size = matcher.vocabulary_size();
-    let allowed = matcher.allowed()?;
-    if allowed.count(size) <= MAX_LISTED {
-        return Ok(ids(&allowed, size));
-    }
-    let single: Vec<TokenId> = bytes.iter().copied().filter(|&id| allowed.contains(id)).collect();
-    Ok(if single.is_empty() { ids(&allowed, size) } else { single })
-}
-
-fn ids(allowed: &AllowedTokens<'_>, size: usize) -> Vec<TokenId> {
-    match allowed {
-        AllowedTokens::All => (0..size as TokenId).collect(),
-        AllowedTokens::Ids(ids) => ids.to_vec(),
-        AllowedTokens::Mask(words) => logitree_tokens::mask::ids(words).collect(),
-    }
 }
 
 fn path(visited: &[Visited], mut at: usize) -> Vec<TokenId> {

@@ -79,10 +79,8 @@ pub fn explain(
     let here = if is_over { AllowedTokens::Ids(matcher.after_end().ids()) } else { matcher.allowed()? };
     let (allowed, first) = match here {
         AllowedTokens::All => (None, Vec::new()),
-        AllowedTokens::Ids(ids) => (Some(ids.len()), ids.iter().take(NAMED).map(|&id| named(id)).collect()),
-        AllowedTokens::Mask(words) => {
-            let allowed = AllowedTokens::Mask(words).count(vocabulary.len());
-            (Some(allowed), logitree_tokens::mask::ids(words).take(NAMED).map(named).collect())
+        some => {
+            (Some(some.count(vocabulary.len())), some.ids(vocabulary.len()).take(NAMED).map(named).collect())
         }
     };
     Ok(Explanation {

@@ -1,5 +1,6 @@
 //! What can be asked of any matcher: masks, drafts of speculative decoding, explanations, endings, certain text, one byte at a time.
 
+mod byte_tokens;
 pub mod bytewise;
 mod certain;
 mod drafts;
@@ -7,6 +8,7 @@ mod ending;
 mod explain;
 mod fill;
 
+pub(crate) use byte_tokens::ByteTokens;
 pub use certain::{certain, count_closed, Certain};
 pub use drafts::{accept_all, count_allowed, draft_masks};
 pub use ending::shortest_ending;

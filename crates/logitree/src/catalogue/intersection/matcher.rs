@@ -1,12 +1,11 @@
 //! The intersection for one sequence, found out where the sequence goes.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::history::{not_allowed, History};
-use super::memo::Memo;
 use super::peers::Peers;
 use super::position::WalkPosition;
-use super::search::{Fuel, SearchBase};
+use super::search::{Fuel, Places, SearchBase};
 use crate::catalogue::{add_end, check_snapshot, damaged, CatalogueSnapshot, Continuations, WalkState};
 use crate::constraint::{AfterEnd, Matcher};
 use crate::mask::AllowedTokens;
@@ -28,6 +27,14 @@ struct At {
     allowed: Option<Arc<Continuations>>,
 }
 
+/// What all forks of a matcher found.
+#[derive(Default)]
+struct Found {
+    places: Places,
+    /// What may follow at the beginning.
+    first: OnceLock<Arc<Continuations>>,
+}
+
 /// A matcher over the items of a prefix tree that peers allow too.
 ///
 /// Forks share what they find out: make one, and fork it for each sequence.
@@ -38,7 +45,7 @@ pub struct IntersectionMatcher {
     vocabulary_size: usize,
     peers: Peers,
     fuel: u64,
-    memo: Arc<Memo>,
+    found: Arc<Found>,
     history: History<At>,
     at: At,
     position: WalkPosition,
@@ -63,9 +70,9 @@ impl IntersectionMatcher {
     ) -> Result<IntersectionMatcher> {
         check_snapshot(&snapshot, end, vocabulary_size)?;
         let mut peers = Peers::new(peers)?;
-        let (memo, mut position) = (Arc::new(Memo::default()), WalkPosition::default());
+        let (found, mut position) = (Arc::new(Found::default()), WalkPosition::default());
         let state = snapshot.root();
-        let base = SearchBase { snapshot: &snapshot, memo: &memo, end };
+        let base = SearchBase { snapshot: &snapshot, places: &found.places, end };
         if !base.reaches(state, &mut peers, &mut position, &mut Fuel::new(fuel))? {
             let message = "no item of the prefix tree is allowed by what it is intersected with";
             return Err(Error::new(ErrorKind::Constraint, message)
@@ -82,7 +89,7 @@ impl IntersectionMatcher {
             vocabulary_size,
             peers,
             fuel,
-            memo,
+            found,
             history,
             at,
             position,
@@ -98,7 +105,7 @@ impl IntersectionMatcher {
 
     /// Whether an allowed item continues with `token` to `state`.
     fn allows(&mut self, token: TokenId, state: WalkState, fuel: &mut Fuel) -> Result<bool> {
-        let base = SearchBase { snapshot: &self.snapshot, memo: &self.memo, end: self.end };
+        let base = SearchBase { snapshot: &self.snapshot, places: &self.found.places, end: self.end };
         let place = |error: Error| match error.kind {
             ErrorKind::Limit if error.place.is_empty() => {
                 error.at(format!("token {} of the item", self.history.before_end()))
@@ -114,7 +121,7 @@ impl IntersectionMatcher {
             return Ok(Arc::clone(allowed));
         }
         let is_first = self.history.before_end() == 0;
-        if let Some(first) = self.memo.first.get().filter(|_| is_first) {
+        if let Some(first) = self.found.first.get().filter(|_| is_first) {
             self.at.allowed = Some(Arc::clone(first));
             return Ok(Arc::clone(first));
         }
@@ -137,7 +144,7 @@ impl IntersectionMatcher {
         let allowed = Arc::new(allowed);
         if is_first {
             // Another fork may have been faster, with the same.
-            let _ = self.memo.first.set(Arc::clone(&allowed));
+            let _ = self.found.first.set(Arc::clone(&allowed));
         }
         self.at.allowed = Some(Arc::clone(&allowed));
         Ok(allowed)
@@ -248,7 +255,7 @@ impl Matcher for IntersectionMatcher {
             vocabulary_size: self.vocabulary_size,
             peers: self.peers.fork(),
             fuel: self.fuel,
-            memo: Arc::clone(&self.memo),
+            found: Arc::clone(&self.found),
             history: self.history.clone(),
             at: self.at.clone(),
             position: WalkPosition::default(),

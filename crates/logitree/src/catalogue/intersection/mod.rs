@@ -12,7 +12,6 @@
 mod eager;
 mod history;
 mod matcher;
-mod memo;
 mod peers;
 mod position;
 mod search;

@@ -1,13 +1,17 @@
 //! Whether one whole item below a place is allowed: a search for a witness.
 
-use super::memo::Memo;
 use super::peers::Peers;
 use super::position::WalkPosition;
 use crate::catalogue::{CatalogueSnapshot, WalkState};
+use crate::constraint::Completable;
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// Continuations that are read in a step.
 const READ: usize = 64;
+
+/// For places of one snapshot whether an item that all allow is there or below, at most for what two tables of 2^21 have
+/// room for. A place says which tokens were read, so it determines the peers' states.
+pub(super) type Places = Completable<WalkState, { 7 << 19 }>;
 
 /// What a question may cost, in steps: a token that is offered to the peers, or 64 continuations that are read.
 pub(super) struct Fuel {
@@ -38,7 +42,7 @@ impl Fuel {
 #[derive(Clone, Copy)]
 pub(super) struct SearchBase<'s> {
     pub snapshot: &'s CatalogueSnapshot,
-    pub memo: &'s Memo,
+    pub places: &'s Places,
     pub end: Option<TokenId>,
 }
 
@@ -56,15 +60,15 @@ impl SearchBase<'_> {
         position: &mut WalkPosition,
         fuel: &mut Fuel,
     ) -> Result<bool> {
-        if let Some(memo) = self.memo.get(state) {
-            return Ok(memo);
+        if let Some(known) = self.places.get(&state) {
+            return Ok(known);
         }
         fuel.spend(1)?;
         let before = peers.taken();
         let found = match peers.take(token) {
             Ok(true) => self.reaches(state, peers, position, fuel),
             Ok(false) => {
-                self.memo.set(std::iter::once(state), false);
+                self.places.keep(std::iter::once(state), false);
                 Ok(false)
             }
             error => error,
@@ -96,7 +100,7 @@ impl SearchBase<'_> {
                 }
             }
             match position.next() {
-                Some((token, state)) => match self.memo.get(state) {
+                Some((token, state)) => match self.places.get(&state) {
                     Some(true) => break,
                     Some(false) => {}
                     None => {
@@ -104,12 +108,12 @@ impl SearchBase<'_> {
                         if peers.take(token)? {
                             next = Some(state);
                         } else {
-                            self.memo.set(std::iter::once(state), false);
+                            self.places.keep(std::iter::once(state), false);
                         }
                     }
                 },
                 None => {
-                    self.memo.set(position.leave().into_iter(), false);
+                    self.places.keep(position.leave().into_iter(), false);
                     if position.len() == 0 {
                         return Ok(false);
                     }
@@ -117,7 +121,7 @@ impl SearchBase<'_> {
                 }
             }
         }
-        self.memo.set(position.states(), true);
+        self.places.keep(position.states(), true);
         Ok(true)
     }
 }
