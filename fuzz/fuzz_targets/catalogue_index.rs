@@ -6,7 +6,7 @@
 use libfuzzer_sys::fuzz_target;
 use logitree::catalogue::{
     intersect, BeamRows, BuildOptions, Catalogue, CatalogueBuilder, CatalogueMatcher, Continuations,
-    IntersectionMatcher, ItemIndex, ItemWalk,
+    ItemIndex, ItemWalk,
 };
 use logitree::constraint::Matcher;
 use logitree::sampling::Floats;
@@ -71,8 +71,7 @@ fn walk(tree: Catalogue) {
 fn meet(paths: &ItemWalk, same: CatalogueMatcher) {
     drop(intersect(&paths.snapshot, vec![same.fork()], paths.end, &mut || Ok(())));
     let others: Vec<Box<dyn Matcher>> = vec![Box::new(same)];
-    if let Ok(mut both) = IntersectionMatcher::new(paths.snapshot.clone(), others, paths.end, 1 << 20, 10_000)
-    {
+    if let Ok(mut both) = paths.sequence_with(others, 1 << 20, &[], 10_000) {
         let mut forced = Vec::new();
         drop(both.forced(&mut forced));
         for token in forced {

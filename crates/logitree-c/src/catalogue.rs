@@ -4,9 +4,7 @@
 use std::ffi::c_char;
 use std::sync::Arc;
 
-use logitree::catalogue::{
-    BeamRows, Catalogue, Continuations, Intersection, IntersectionMatcher, ItemWalk, WalkState,
-};
+use logitree::catalogue::{BeamRows, Catalogue, Continuations, Intersection, ItemWalk, WalkState};
 use logitree::Floats;
 
 use crate::batch::extent;
@@ -94,7 +92,7 @@ pub unsafe extern "C" fn logitree_catalogue_constraint(
                 return Ok(Arc::new(walk) as SharedConstraint);
             }
             let peers = vec![constraint_of(also)?];
-            Ok(Arc::new(Intersection { walk, peers, fuel: IntersectionMatcher::FUEL }) as SharedConstraint)
+            Ok(Arc::new(Intersection { walk, peers, fuel: Intersection::FUEL }) as SharedConstraint)
         };
         // SAFETY: the caller's promise.
         unsafe { create(out, make) }

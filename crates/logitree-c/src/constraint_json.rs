@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use base64::Engine;
-use logitree::catalogue::{Catalogue, Intersection, IntersectionMatcher, ItemWalk};
+use logitree::catalogue::{Catalogue, Intersection, ItemWalk};
 use logitree::constraint::reasoning::{tag, ReasoningStart};
 use logitree::constraint::{
     DescriptorTree, PayloadCheck, ReasoningBudget, ReasoningOptions, Skeleton, TokenTree, TreeSpan,
@@ -374,6 +374,6 @@ fn catalogue(fields: &mut Fields) -> Result<SharedConstraint> {
         })
     });
     let peers: Vec<SharedConstraint> = peers.collect::<Result<_>>()?;
-    let fuel = fields.count("fuel")?.map_or(IntersectionMatcher::FUEL, |fuel| fuel as u64);
+    let fuel = fields.count("fuel")?.map_or(Intersection::FUEL, |fuel| fuel as u64);
     Ok(if peers.is_empty() { Arc::new(walk) } else { Arc::new(Intersection { walk, peers, fuel }) })
 }

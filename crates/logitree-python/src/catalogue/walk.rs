@@ -1,7 +1,7 @@
 //! A catalogue at one moment, walked by arrays of states, in Python.
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
-use logitree::catalogue::{BeamRows, Continuations, IntersectionMatcher, ItemWalk, WalkState, MAX_TOKEN};
+use logitree::catalogue::{BeamRows, Continuations, Intersection, ItemWalk, WalkState, MAX_TOKEN};
 use logitree::mask::words_for;
 use logitree::vocabulary::MAX_TOKENS;
 use logitree::{Error, ErrorKind, TokenId};
@@ -268,22 +268,18 @@ impl PyItemWalk {
             let error = Error::new(ErrorKind::Constraint, "fuel without intersect");
             return Err(to_py(error.help("fuel is for intersections: leave it out")));
         }
-        let (snapshot, end, size) = (self.walk.snapshot.clone(), self.walk.end, self.vocabulary_size);
         let own = self.vocabulary.as_ref().map(|known| known.clone_ref(py));
         let Some(others) = intersect else {
             let after = own.as_ref().map_or(&[][..], |known| known.get().0.end_of_generation());
-            let matcher = self.walk.sequence(size, after).map_err(to_py)?;
+            let matcher = self.walk.sequence(self.vocabulary_size, after).map_err(to_py)?;
             return Ok(PyMatcher::of(Box::new(matcher), own));
         };
         let (others, theirs) = forks_of(others)?;
         let vocabulary = own.or(theirs);
-        let fuel = fuel.unwrap_or(IntersectionMatcher::FUEL);
-        let matcher = py.detach(|| IntersectionMatcher::new(snapshot, others, end, size, fuel));
-        let mut matcher = matcher.map_err(to_py)?;
-        if let Some(known) = &vocabulary {
-            matcher = matcher.followed_by(&known.get().0);
-        }
-        Ok(PyMatcher::of(Box::new(matcher), vocabulary))
+        let after = vocabulary.as_ref().map_or(&[][..], |known| known.get().0.end_of_generation());
+        let fuel = fuel.unwrap_or(Intersection::FUEL);
+        let matcher = py.detach(|| self.walk.sequence_with(others, self.vocabulary_size, after, fuel));
+        Ok(PyMatcher::of(Box::new(matcher.map_err(to_py)?), vocabulary))
     }
 
     fn __repr__(&self) -> String {

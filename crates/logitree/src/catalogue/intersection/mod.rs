@@ -10,7 +10,6 @@
 //! looks for one item below each token when it is asked what is allowed, and remembers what it found.
 
 mod eager;
-mod history;
 mod matcher;
 mod peers;
 mod position;
@@ -33,17 +32,21 @@ pub struct Intersection {
     pub walk: ItemWalk,
     /// The other constraints; at least one.
     pub peers: Vec<Arc<dyn Constraint>>,
-    /// Steps that one question may take, such as [`IntersectionMatcher::FUEL`].
+    /// Steps that one question may take, such as [`Intersection::FUEL`].
     pub fuel: u64,
+}
+
+impl Intersection {
+    /// Steps that one question may take, where nothing else is said.
+    pub const FUEL: u64 = 1 << 20;
 }
 
 impl Constraint for Intersection {
     /// # Errors
-    /// Those of the peers and of [`IntersectionMatcher::new`].
+    /// Those of the peers and of [`ItemWalk::sequence_with`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         let peers = self.peers.iter().map(|peer| peer.matcher(vocabulary)).collect::<Result<_>>()?;
-        let (snapshot, end) = (self.walk.snapshot.clone(), self.walk.end);
-        let matcher = IntersectionMatcher::new(snapshot, peers, end, vocabulary.len(), self.fuel)?;
-        Ok(Box::new(matcher.followed_by(vocabulary)))
+        let after = vocabulary.end_of_generation();
+        Ok(Box::new(self.walk.sequence_with(peers, vocabulary.len(), after, self.fuel)?))
     }
 }

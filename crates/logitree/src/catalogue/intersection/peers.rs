@@ -1,46 +1,24 @@
 //! The constraints that an item must satisfy besides the tree, all after the same tokens.
 
-use std::sync::Arc;
-
 use crate::constraint::Matcher;
 use crate::{Error, ErrorKind, Result, TokenId};
 
-type Matchers = Vec<Box<dyn Matcher>>;
-
 /// Matchers that take the same tokens. They start in the state in which they were given, and only this type advances them.
+#[derive(Clone)]
 pub(super) struct Peers {
-    matchers: Matchers,
-    /// As they were given.
-    born: Arc<Matchers>,
+    matchers: Vec<Box<dyn Matcher>>,
     taken: usize,
-}
-
-fn forks(matchers: &Matchers) -> Matchers {
-    matchers.iter().map(|matcher| matcher.fork()).collect()
 }
 
 impl Peers {
     /// # Errors
     /// [`ErrorKind::Constraint`] if there is none.
-    pub fn new(born: Matchers) -> Result<Peers> {
-        if born.is_empty() {
+    pub fn new(matchers: Vec<Box<dyn Matcher>>) -> Result<Peers> {
+        if matchers.is_empty() {
             let error = Error::new(ErrorKind::Constraint, "no matcher to intersect the prefix tree with");
             return Err(error.help("to allow all items, do not intersect"));
         }
-        Ok(Peers { matchers: forks(&born), born: Arc::new(born), taken: 0 })
-    }
-
-    /// An independent copy.
-    pub fn fork(&self) -> Peers {
-        Peers { matchers: forks(&self.matchers), born: Arc::clone(&self.born), taken: self.taken }
-    }
-
-    /// Back to how they were given.
-    pub fn reset(&mut self) {
-        if self.taken > 0 {
-            self.matchers = forks(&self.born);
-            self.taken = 0;
-        }
+        Ok(Peers { matchers, taken: 0 })
     }
 
     /// How many tokens they took since.

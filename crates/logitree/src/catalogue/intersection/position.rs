@@ -27,6 +27,13 @@ pub(super) fn most(snapshot: &CatalogueSnapshot) -> u64 {
     snapshot.index().header().tokens.saturating_add(snapshot.added_nodes() as u64)
 }
 
+impl Clone for WalkPosition {
+    /// At no place: a copy does not take the walk with it.
+    fn clone(&self) -> Self {
+        WalkPosition::default()
+    }
+}
+
 impl WalkPosition {
     /// Number of places.
     pub fn len(&self) -> usize {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::support::laws::{self, look};
 use crate::support::{ending_vocabulary, sequences::Sequences};
 use logitree::catalogue::{
-    intersect, BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, IntersectionMatcher, ItemIndex,
-    ItemWalk,
+    intersect, BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, Intersection,
+    IntersectionMatcher, ItemIndex, ItemWalk,
 };
 use logitree::constraint::{
     Choices, Descriptor, End, Grammar, GrammarLimits, Leaf, Matcher, Payload, PayloadCheck, TokenTree,
@@ -134,7 +134,7 @@ fn lazily(
     end: Option<TokenId>,
     fuel: u64,
 ) -> Result<IntersectionMatcher> {
-    IntersectionMatcher::new(snapshot.clone(), forks(others), end, SIZE, fuel)
+    ItemWalk { snapshot: snapshot.clone(), end }.sequence_with(forks(others), SIZE, &[], fuel)
 }
 
 proptest! {
@@ -190,7 +190,7 @@ proptest! {
         prop_assert_eq!(kept.len(), truth.len() as u64);
         prop_assert_eq!(kept.may_nest().unwrap(), model.needs_end());
         let eager = ItemWalk { snapshot: kept, end }.sequence(SIZE, &[]);
-        let lazy = lazily(&snapshot, &others, end, IntersectionMatcher::FUEL);
+        let lazy = lazily(&snapshot, &others, end, Intersection::FUEL);
         prop_assert_eq!(eager.is_err(), truth.is_empty() || model.needs_end() && end.is_none());
         prop_assert_eq!(lazy.is_err(), truth.is_empty() || may_nest && end.is_none());
         if let Err(error) = &lazy {
@@ -210,7 +210,7 @@ proptest! {
             // Born again and again, and forked from one that knows more and more.
             let fresh: [&dyn Fn() -> Box<dyn Matcher>; 2] = [
                 &|| lazy.fork(),
-                &|| Box::new(lazily(&snapshot, &others, end, IntersectionMatcher::FUEL).unwrap()),
+                &|| Box::new(lazily(&snapshot, &others, end, Intersection::FUEL).unwrap()),
             ];
             for fresh in fresh {
                 laws::hold(fresh, &script, &mut |history, seen| {
@@ -305,7 +305,7 @@ fn a_limit_of_the_other_is_told() {
     let snapshot = tree(&[vec![0; 30], vec![2]]).snapshot();
     let error = intersect(&snapshot, forks(&others), None, &mut || Ok(())).err().unwrap();
     assert_eq!(error, told);
-    assert_eq!(lazily(&snapshot, &others, None, IntersectionMatcher::FUEL).err().unwrap(), told);
+    assert_eq!(lazily(&snapshot, &others, None, Intersection::FUEL).err().unwrap(), told);
     // What the tree does not reach is not asked.
     assert_eq!(
         intersect(&tree(&[vec![2]]).snapshot(), forks(&others), None, &mut || Ok(())).unwrap().len(),
@@ -323,7 +323,7 @@ fn long_items_take_no_stack() {
     let others = [grammar("root ::= [ab]*", &vocabulary)];
     let kept = intersect(&snapshot, forks(&others), Some(end), &mut || Ok(())).unwrap();
     assert_eq!(kept.len(), 2);
-    let mut matcher = lazily(&snapshot, &others, Some(end), IntersectionMatcher::FUEL).unwrap();
+    let mut matcher = lazily(&snapshot, &others, Some(end), Intersection::FUEL).unwrap();
     let mut out = Vec::new();
     for _ in 0..4 {
         let mut run = Vec::new();
@@ -373,6 +373,6 @@ fn places_in_a_circle_end() {
     let others = [grammar("root ::= [ab]*", &vocabulary)];
     let error = intersect(&snapshot, forks(&others), None, &mut || Ok(())).err().unwrap();
     assert!(error.kind == ErrorKind::Payload, "{error}");
-    let error = lazily(&snapshot, &others, None, IntersectionMatcher::FUEL).err().unwrap();
+    let error = lazily(&snapshot, &others, None, Intersection::FUEL).err().unwrap();
     assert!(matches!(error.kind, ErrorKind::Payload | ErrorKind::Limit | ErrorKind::Constraint), "{error}");
 }

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use crate::support::laws::look;
-use logitree::catalogue::{
-    BuildOptions, Catalogue, CatalogueBuilder, Intersection, IntersectionMatcher, ItemWalk,
-};
+use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, Intersection, ItemWalk};
 use logitree::constraint::reasoning::ReasoningStart;
 use logitree::constraint::{
     Choices, Constraint, End, Grammar, GrammarLimits, Matcher, OneOf, PayloadCheck, Reasoning,
@@ -96,9 +94,9 @@ fn reasoning_and_what_follows() {
 fn a_catalogue_and_an_intersection_with_it() {
     let (walk, size) = (items(), vocabulary().len());
     same(&walk, Box::new(walk.sequence(size, &[]).unwrap()));
-    let fuel = IntersectionMatcher::FUEL;
+    let fuel = Intersection::FUEL;
     let both = Intersection { walk: walk.clone(), peers: vec![Arc::new(regex("ab.*"))], fuel };
     let peers = vec![bound("ab.*")];
-    let by_hand = IntersectionMatcher::new(walk.snapshot, peers, walk.end, size, fuel).unwrap();
+    let by_hand = walk.sequence_with(peers, size, &[], fuel).unwrap();
     same(&both, Box::new(by_hand));
 }
