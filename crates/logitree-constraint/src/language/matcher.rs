@@ -113,9 +113,7 @@ impl Shared {
             walk.failed.map_or(Ok(()), Err)?;
         }
         if !numbered {
-            let mut walk = Plain { language: &*self.language, stack: vec![state.clone()], failed: None };
-            trie.allowed(&mut walk, &mut words)?;
-            walk.failed.map_or(Ok(()), Err)?;
+            self.language.fill(state, trie, &mut words)?;
         }
         // What ends the generation is never text.
         let ends = self.vocabulary.end_of_generation();
@@ -147,13 +145,7 @@ impl Shared {
         if let Some(known) = state.number().and_then(|number| self.tables().overs.get(&number).copied()) {
             return Ok(known);
         }
-        let mut over = true;
-        for byte in self.language.bytes(state)?.iter() {
-            if self.language.step(state, byte)?.is_some() {
-                over = false;
-                break;
-            }
-        }
+        let over = self.language.is_over(state)?;
         if let Some(number) = state.number() {
             let mut tables = self.tables();
             tables.bytes += 24;
@@ -219,13 +211,13 @@ impl Recognizer for Numbered<'_> {
 }
 
 /// A walk over states without numbers.
-struct Plain<'a> {
-    language: &'a dyn ByteLanguage,
-    stack: Vec<ByteState>,
-    failed: Option<Error>,
+pub(super) struct Plain<'a, L: ?Sized> {
+    pub language: &'a L,
+    pub stack: Vec<ByteState>,
+    pub failed: Option<Error>,
 }
 
-impl Recognizer for Plain<'_> {
+impl<L: ByteLanguage + ?Sized> Recognizer for Plain<'_, L> {
     fn push(&mut self, byte: u8) -> bool {
         let Some(from) = self.stack.last().filter(|_| self.failed.is_none()) else { return false };
         match self.language.step(from, byte) {

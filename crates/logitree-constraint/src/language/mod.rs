@@ -19,9 +19,11 @@ use std::sync::Arc;
 
 use crate::{interrupt, Certain, ErrorKind, Result};
 use logitree_grammar::expr::ByteSet;
+use logitree_tokens::trie::TokenTrie;
 
 pub(super) use compound::{Compound, Compounds};
 pub(super) use matcher::LanguageMatcher;
+use matcher::Plain;
 pub(super) use text::Text;
 
 /// A state of a language. Equal states have equal futures; states of other forms may have as well.
@@ -76,6 +78,14 @@ impl ByteLanguage for Bytewise {
         self.language.bytes(state)
     }
 
+    fn is_over(&self, state: &ByteState) -> Result<bool> {
+        self.language.is_over(state)
+    }
+
+    fn fill(&self, state: &ByteState, trie: &TokenTrie, words: &mut [u32]) -> Result<()> {
+        self.language.fill(state, trie, words)
+    }
+
     fn expected(&self, state: &ByteState) -> Vec<String> {
         self.language.expected(state)
     }
@@ -111,6 +121,29 @@ pub(crate) trait ByteLanguage: Send + Sync {
     /// As [`ByteLanguage::step`].
     fn bytes(&self, _state: &ByteState) -> Result<ByteSet> {
         Ok(ByteSet::ALL)
+    }
+
+    /// Whether no byte may come.
+    ///
+    /// # Errors
+    /// As [`ByteLanguage::step`].
+    fn is_over(&self, state: &ByteState) -> Result<bool> {
+        for byte in self.bytes(state)?.iter() {
+            if self.step(state, byte)?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes the tokens whose bytes may come over `words`.
+    ///
+    /// # Errors
+    /// As [`ByteLanguage::step`].
+    fn fill(&self, state: &ByteState, trie: &TokenTrie, words: &mut [u32]) -> Result<()> {
+        let mut walk = Plain { language: self, stack: vec![state.clone()], failed: None };
+        trie.allowed(&mut walk, words)?;
+        walk.failed.map_or(Ok(()), Err)
     }
 
     /// The bytes, at most `most`, that every text from `state` on begins with: as long as one byte may come. Where the next

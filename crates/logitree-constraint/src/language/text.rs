@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::{ByteLanguage, ByteState};
 use crate::recogniser::{ByteRecogniser, MakeRecogniser};
 use crate::{Error, ErrorKind, Result};
+use logitree_tokens::trie::{Recognizer, TokenTrie};
 
 /// Recognisers that are kept, each at the text that it read last: for as many forks, one each.
 const MAX_HELD: usize = 64;
@@ -214,6 +215,58 @@ impl ByteLanguage for RecognisedTexts {
     fn is_end(&self, state: &ByteState) -> Result<bool> {
         let text = RecognisedTexts::text(state);
         self.with(&text, |recogniser| Ok((recogniser.is_end()?, text.clone())))
+    }
+
+    fn is_over(&self, state: &ByteState) -> Result<bool> {
+        let text = RecognisedTexts::text(state);
+        self.with(&text, |recogniser| {
+            for byte in 0..=u8::MAX {
+                if recogniser.push(byte)? {
+                    recogniser.pop(1)?;
+                    return Ok((false, text.clone()));
+                }
+            }
+            Ok((true, text.clone()))
+        })
+    }
+
+    /// With one recogniser for the whole walk, which takes every byte back.
+    fn fill(&self, state: &ByteState, trie: &TokenTrie, words: &mut [u32]) -> Result<()> {
+        let text = RecognisedTexts::text(state);
+        self.with(&text, |recogniser| {
+            let mut walk = Walk { recogniser, failed: None };
+            trie.allowed(&mut walk, words)?;
+            walk.failed.map_or(Ok(((), text.clone())), Err)
+        })
+    }
+}
+
+/// A recogniser during a walk: after an error it refuses everything, so that the walk ends soon.
+struct Walk<'a> {
+    recogniser: &'a mut dyn ByteRecogniser,
+    failed: Option<Error>,
+}
+
+impl Walk<'_> {
+    fn keep<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|error| self.failed.get_or_insert(error)).ok()
+    }
+}
+
+impl Recognizer for Walk<'_> {
+    fn push(&mut self, byte: u8) -> bool {
+        if self.failed.is_some() {
+            return false;
+        }
+        let taken = self.recogniser.push(byte);
+        self.keep(taken).unwrap_or(false)
+    }
+
+    fn pop(&mut self, n: usize) {
+        if n > 0 && self.failed.is_none() {
+            let popped = self.recogniser.pop(n);
+            self.keep(popped);
+        }
     }
 }
 
