@@ -42,13 +42,27 @@ impl<R> Clone for RowStates<R> {
 impl<R: Rows> RowMatcher<R> {
     /// At the first node.
     pub fn new(rows: Arc<R>, after: AfterEnd) -> Self {
-        let start = rows.start();
-        Sequence::begin(RowStates { rows, after }, start)
+        let states = RowStates { rows, after };
+        let start = states.at(states.rows.start());
+        Sequence::begin(states, start)
+    }
+}
+
+/// A node, and whether its row is empty.
+#[derive(Clone, Copy)]
+pub(crate) struct At {
+    node: u32,
+    finished: bool,
+}
+
+impl<R: Rows> RowStates<R> {
+    fn at(&self, node: u32) -> At {
+        At { node, finished: self.rows.row(node).is_empty() }
     }
 }
 
 impl<R: Rows> States for RowStates<R> {
-    type At = u32;
+    type At = At;
 
     const TEXT: &'static str = "region";
 
@@ -60,25 +74,25 @@ impl<R: Rows> States for RowStates<R> {
         &self.after
     }
 
-    fn is_accepting(&self, &node: &u32) -> bool {
-        self.rows.is_accepting(node)
+    fn is_accepting(&self, at: &At) -> bool {
+        self.rows.is_accepting(at.node)
     }
 
-    fn is_finished(&self, &node: &u32) -> bool {
-        self.rows.row(node).is_empty()
+    fn is_finished(&self, at: &At) -> bool {
+        at.finished
     }
 
-    fn allowed<'a>(&'a mut self, &node: &'a u32) -> Result<AllowedTokens<'a>> {
-        Ok(AllowedTokens::Ids(self.rows.row(node)))
+    fn allowed<'a>(&'a mut self, at: &'a At) -> Result<AllowedTokens<'a>> {
+        Ok(AllowedTokens::Ids(self.rows.row(at.node)))
     }
 
-    fn next(&mut self, &node: &u32, token: TokenId) -> Result<Option<u32>> {
-        let at = self.rows.row(node).binary_search(&token).ok();
-        Ok(at.map(|at| self.rows.next(node, at)))
+    fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
+        let found = self.rows.row(at.node).binary_search(&token).ok();
+        Ok(found.map(|way| self.at(self.rows.next(at.node, way))))
     }
 
-    fn state(&self, &node: &u32) -> Option<u64> {
-        Some(u64::from(node))
+    fn state(&self, at: &At) -> Option<u64> {
+        Some(u64::from(at.node))
     }
 }
 
