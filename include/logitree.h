@@ -212,6 +212,12 @@ logitree_status logitree_vocabulary_with_end_tokens(
     size_t count,
     logitree_vocabulary **out);
 
+/* Forgets what the vocabulary keeps of constraints, so that equal ones share their masks: the 256 last used at most.
+   Matchers live on. count, unless it is NULL, gets how many there were.
+
+   Pointers: count is NULL, or a number may be written at it. */
+logitree_status logitree_vocabulary_clear_bindings(const logitree_vocabulary *vocabulary, size_t *count);
+
 /* Frees a vocabulary. What was made with it lives on. NULL is no error. */
 logitree_status logitree_vocabulary_free(logitree_vocabulary *vocabulary);
 

@@ -9,7 +9,6 @@ import re
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from . import _core
@@ -17,9 +16,6 @@ from ._errors import error
 
 Tokenize = Callable[[str], Sequence[int]]
 """A model's own tokenisation of a text, without special tokens."""
-
-_MAX_BOUND = 4
-"""Vocabularies for which a `OneOf` keeps what it compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +176,7 @@ class OneOf:
         TypeError: `values` is one text, or an element has no plain text.
     """
 
-    __slots__ = ("_bound", "_lock", "following", "texts", "tokenizations", "tokenize", "values")
+    __slots__ = ("_native", "following", "texts", "tokenizations", "tokenize", "values")
 
     def __init__(
         self,
@@ -209,13 +205,12 @@ class OneOf:
         self.following, self.tokenizations, self.tokenize = following, tokenizations, tokenize
         seen: dict[bytes, Any] = {}
         for value, text in zip(self.values, self.texts, strict=True):
-            key = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+            key = _bytes(text)
             if key in seen and (type(seen[key]), seen[key]) != (type(value), value):
                 message = f"{seen[key]!r} and {value!r} are both written {text!r}"
                 raise error(_core.ConstraintError, message, help="give values that are written differently")
             seen[key] = value
-        self._bound: list[tuple[tuple[Any, ...], Any]] = []
-        self._lock = Lock()
+        self._native: tuple[Tokenize | None, _core.Choices] | None = None
 
     def matcher(self, vocabulary: _core.Vocabulary, *, end_tokens: Sequence[int] | None = None) -> _core.Matcher:
         """A matcher at the beginning of a value.
@@ -228,14 +223,12 @@ class OneOf:
             ConstraintError: the vocabulary cannot spell a value, or canonical tokenisations are asked for and no
                 `tokenize` is known.
         """
-        made: _core.Matcher = self._compiled(vocabulary, self.tokenize, end_tokens).matcher()
-        return made
+        ends = None if end_tokens is None else list(end_tokens)
+        return self._choices(self.tokenize).matcher(vocabulary, end_tokens=ends)
 
     def bind(self, context: Context) -> _core.Matcher:
         """As `matcher`, with the engine's tokenisation."""
-        tokenize = None if self.tokenizations == "all" else self.tokenize or context.tokenize
-        made: _core.Matcher = self._compiled(context.vocabulary, tokenize, None).matcher()
-        return made
+        return self._choices(self.tokenize or context.tokenize).matcher(context.vocabulary)
 
     def value(self, text: str, tokens: Sequence[int]) -> Any:
         """The element that this output is."""
@@ -247,26 +240,25 @@ class OneOf:
                 return value
         raise error(_core.ConstraintError, f"{text[:80]!r} is none of the values")
 
-    def _compiled(
-        self, vocabulary: _core.Vocabulary, tokenize: Tokenize | None, end_tokens: Sequence[int] | None
-    ) -> Any:
-        """The values over a vocabulary, compiled once for each of the last few."""
-        key = (vocabulary, tokenize, None if end_tokens is None else tuple(end_tokens))
-        with self._lock:
-            for at, (known, compiled) in enumerate(self._bound):
-                if known == key:
-                    self._bound.append(self._bound.pop(at))
-                    return compiled
-        made = _core.choices(
-            self.texts,
-            vocabulary,
-            following=self.following,
-            end_tokens=None if end_tokens is None else list(end_tokens),
-            tokenizations=self.tokenizations,
-            tokenize=tokenize,
-        )
-        with self._lock:
-            self._bound = [*self._bound[-_MAX_BOUND + 1 :], (key, made)]
+    def _choices(self, tokenize: Tokenize | None) -> _core.Choices:
+        """The core's form, the one last made: canonical spellings are those of one function."""
+        if self.tokenizations == "all":
+            tokenize = None
+        elif tokenize is None:
+            message = 'tokenizations="canonical" needs tokenize=, a function str -> ids'
+            raise error(_core.ConstraintError, message)
+        known = self._native
+        if known is not None and known[0] == tokenize:
+            return known[1]
+        tokens = None
+        if tokenize is not None:
+            following = _bytes(self.following or "")
+            try:
+                tokens = [list(tokenize((_bytes(text) + following).decode())) for text in self.texts]
+            except UnicodeDecodeError as wrong:
+                raise TypeError("canonical choices must be text: one is not UTF-8") from wrong
+        made = _core.Choices(self.texts, following=self.following, tokens=tokens)
+        self._native = (tokenize, made)
         return made
 
     def _key(self) -> tuple[Any, ...]:
@@ -350,6 +342,10 @@ class OneOf:
 def _one_of(values: tuple[Any, ...], following: Any, tokenizations: Any, tokenize: Any) -> OneOf:
     """A `OneOf` from a pickle."""
     return OneOf(values, following=following, tokenizations=tokenizations, tokenize=tokenize)
+
+
+def _bytes(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
 
 
 def decoded(text: str | bytes) -> str:

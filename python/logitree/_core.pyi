@@ -61,7 +61,6 @@ __all__ = [
     "__version__",
     "accept_batch",
     "beam_top",
-    "choices",
     "custom",
     "dry_breakers",
     "entropy",
@@ -285,6 +284,11 @@ class Vocabulary:
     @property
     def fingerprint(self) -> str:
         """32 hex digits, equal for equal tokens, kinds and end ids, whatever they were read from."""
+
+    def clear_bindings(self) -> int:
+        """Forgets what it keeps of constraints, so that equal ones share their masks: the 256 last used at most.
+        Matchers live on. Returns how many there were.
+        """
 
     @property
     def name(self) -> str:
@@ -1256,18 +1260,29 @@ class Span:
 
 @final
 class Choices:
-    """Texts of which one is to be generated, bound to a vocabulary. Immutable; shared between threads."""
+    """One of several texts, the native form of `logitree.OneOf`. Immutable; shared between threads.
 
-    def matcher(self) -> Matcher:
-        """A matcher at the beginning of a choice."""
+    `following` is text that comes after every choice: one token may span the end of a choice and the beginning
+    of what follows, but not extend past its end. `tokens`: the only spelling of each text with what follows;
+    None: any tokens. Repeated texts count once.
+    """
 
-    @property
-    def texts(self) -> list[str | bytes]:
-        """The texts as they were given: `str` where they are text, else `bytes`."""
+    def __new__(
+        cls,
+        texts: Iterable[str | bytes],
+        *,
+        following: str | bytes | None = None,
+        tokens: Sequence[Sequence[int]] | None = None,
+    ) -> Choices: ...
+    def matcher(self, vocabulary: Vocabulary, *, end_tokens: Sequence[int] | None = None) -> Matcher:
+        """A matcher at the beginning of a choice.
 
-    @property
-    def tokenizations(self) -> str:
-        """Which tokenisations are allowed: "all" or "canonical"."""
+        `end_tokens` end a choice that is a prefix of another; the default is the vocabulary's end-of-generation
+        ids.
+
+        Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is a
+        prefix of another; LimitError above 16 MiB of text.
+        """
 
     def __len__(self) -> int: ...
 
@@ -1308,26 +1323,6 @@ def token_tree(
     out of range are then left out. Compiled trees are cached in `token_tree_cache`.
 
     Raises PayloadError with JSON pointer, line and column; LimitError above 2^28 tokens.
-    """
-
-def choices(
-    texts: Iterable[str | bytes],
-    vocabulary: Vocabulary,
-    *,
-    following: str | bytes | None = None,
-    end_tokens: Sequence[int] | None = None,
-    tokenizations: str = "all",
-    tokenize: Callable[[str], Sequence[int]] | None = None,
-) -> Choices:
-    """One of several texts, spelled with any tokens; repeated texts count once.
-
-    `following` is text that comes after every choice: one token may span the end of a choice and the beginning
-    of what follows, but not extend past its end. `end_tokens` end a choice that is a prefix of another; the
-    default is the vocabulary's end-of-generation ids. `tokenizations="canonical"` allows only the tokens of
-    `tokenize(text + following)`.
-
-    Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is a prefix
-    of another; LimitError above 16 MiB of text.
     """
 
 _Tag: TypeAlias = int | str | bytes | Sequence[int]
@@ -1605,9 +1600,8 @@ class Grammar:
         mask_bytes: int | None = None,
         automata_bytes: int | None = None,
     ) -> Matcher:
-        """A matcher at the beginning of a text. Matchers of one grammar and vocabulary share their caches.
-
-        A grammar keeps the caches of the last four combinations of vocabulary and limits.
+        """A matcher at the beginning of a text. Matchers of equal grammars share what they find out, which the
+        vocabulary keeps.
 
         `end_tokens` end a complete text; the default is the vocabulary's end-of-generation ids. `fuel` limits
         the work of one call, in steps of at most about a tenth of a microsecond (2,500,000). `mask_bytes`

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from threading import Lock
 from typing import Any, Literal, cast
 
 from . import _core
@@ -18,8 +17,6 @@ __all__ = ["Composed", "at_least", "at_most", "ban", "both", "either", "optional
 Kind = Literal["then", "either", "both", "repeat", "until", "ban", "at_least", "at_most"]
 Part = Constraint | _core.Matcher
 
-_MAX_BOUND = 4
-"""Vocabularies for which a composition keeps what it compiled."""
 _MAX_COUNT = 2**32 - 1
 _SAME_VALUE = ("both", "ban", "at_least", "at_most")
 """Compositions whose outputs are outputs of their first part."""
@@ -31,7 +28,7 @@ class Composed(Composable):
     Compared and hashed by its parts, pickled where they can be.
     """
 
-    __slots__ = ("_bound", "_lock", "kind", "options", "parts")
+    __slots__ = ("_fixed", "kind", "options", "parts")
 
     def __init__(self, kind: Kind, parts: Iterable[Part], options: tuple[Any, ...] = ()) -> None:
         self.kind: Kind = kind
@@ -40,8 +37,7 @@ class Composed(Composable):
         """The constraints inside."""
         self.options = options
         """What else was given: counts, words, tokens."""
-        self._bound: list[tuple[_core.Vocabulary, _core.Matcher]] = []
-        self._lock = Lock()
+        self._fixed: _core.Composition | None = None
         if _depth(self) > _core.Composition.MAX_NESTED:
             message = f"compositions are nested more than {_core.Composition.MAX_NESTED} deep"
             raise error(_core.LimitError, message, help="write long chains as one sequence or choice")
@@ -57,23 +53,22 @@ class Composed(Composable):
 
     def bind(self, context: Context) -> _core.Matcher:
         """As `matcher`, with the engine's tokenisation and the prompt."""
-        if not is_fixed(self):
-            return self._plan(context).matcher(context.vocabulary)
-        with self._lock:
-            for vocabulary, known in self._bound:
-                if vocabulary == context.vocabulary:
-                    return known.fork()
-        made = self._plan(context).matcher(context.vocabulary)
-        with self._lock:
-            self._bound = [*self._bound[-_MAX_BOUND + 1 :], (context.vocabulary, made)]
-        return made.fork()
+        return self._plan(context).matcher(context.vocabulary)
 
     def value(self, text: str, tokens: Sequence[int]) -> Any:
         """What the output means to the first part where that is an output of it, and else the text."""
         return value_of(self.parts[0], text, tokens) if self.kind in _SAME_VALUE else text
 
     def _plan(self, context: Context) -> _core.Composition:
-        """The core's composition."""
+        """The core's composition, kept where it means the same in every context."""
+        if self._fixed is not None:
+            return self._fixed
+        made = self._made(context)
+        if is_fixed(self):
+            self._fixed = made
+        return made
+
+    def _made(self, context: Context) -> _core.Composition:
         inside = [_part(part, context) for part in self.parts]
         plan = _core.Composition
         if self.kind == "then":

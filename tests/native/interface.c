@@ -194,6 +194,25 @@ static void constraints(void) {
     OK(logitree_vocabulary_free(known));
 }
 
+/* Equal constraints are bound to a vocabulary once; the second matcher has what the first one found. */
+static void bindings(void) {
+    static const char PATTERN[] = "{\"type\": \"regex\", \"pattern\": \"A+B\"}";
+    logitree_vocabulary *known = vocabulary();
+    size_t count = 9;
+    OK(logitree_vocabulary_clear_bindings(known, &count));
+    CHECK(count == 0);
+    for (int round = 0; round < 2; round++) {
+        logitree_constraint *made = NULL;
+        OK(logitree_constraint_from_json(PATTERN, LOGITREE_NUL_TERMINATED, &made));
+        logitree_matcher *bound = matcher(made, known);
+        OK(logitree_matcher_free(bound));
+    }
+    OK(logitree_vocabulary_clear_bindings(known, &count));
+    CHECK(count == 1);
+    OK(logitree_vocabulary_clear_bindings(known, NULL));
+    OK(logitree_vocabulary_free(known));
+}
+
 static const char PAYLOAD[] =
     "{\"modelId\": \"m\", \"descriptors\": [{\"path\": \"action\", \"leaves\": [{\"name\": \"AB\", \"tokens\": [0, 1]}, "
     "{\"name\": \"C\", \"tokens\": [3]}]}]}";
@@ -574,6 +593,7 @@ int main(int argc, char **argv) {
     library();
     vocabularies();
     constraints();
+    bindings();
     token_trees();
     matchers();
     chains();

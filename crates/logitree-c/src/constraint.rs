@@ -57,8 +57,9 @@ pub unsafe extern "C" fn logitree_constraint_choices(
                 let one = usize::from(!following.is_null());
                 (texts(list, count, "texts")?, texts(following, one, "following")?)
             };
-            let following = after.first().map(|text| text.to_vec());
-            Ok(Arc::new(OneOf { following, ..OneOf::new(choices) }) as SharedConstraint)
+            let made = OneOf::new(choices);
+            let made = after.first().map_or(made.clone(), |text| made.followed_by(*text));
+            Ok(Arc::new(made) as SharedConstraint)
         };
         // SAFETY: the caller's promise.
         unsafe { create(out, make) }

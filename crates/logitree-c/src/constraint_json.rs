@@ -8,6 +8,7 @@ use std::sync::Arc;
 use base64::Engine;
 use logitree::catalogue::{Catalogue, Intersection, ItemWalk};
 use logitree::constraint::reasoning::{tag, ReasoningStart};
+use logitree::constraint::skeleton::CompiledSkeleton;
 use logitree::constraint::{
     DescriptorTree, PayloadCheck, ReasoningBudget, ReasoningOptions, Skeleton, TokenTree, TreeSpan,
 };
@@ -194,19 +195,23 @@ fn repeat(fields: &mut Fields) -> Result<GrammarNode> {
     part.repeat(min, max)
 }
 
-fn skeleton(fields: &mut Fields) -> Result<Skeleton> {
+fn skeleton(fields: &mut Fields) -> Result<CompiledSkeleton> {
     let place = fields.at("skeleton");
     let skeleton = Skeleton::from_json(&embedded(fields.required("skeleton")?));
     let skeleton = skeleton.map_err(|error| error.within(&place))?;
     // What no text can be is refused here, not where it is bound.
-    skeleton.compile().map_err(|error| error.within(&place))?;
-    Ok(skeleton)
+    skeleton.compile().map_err(|error| error.within(&place))
 }
 
 fn choices(fields: &mut Fields) -> Result<OneOf> {
-    let texts = fields.texts("texts")?.into_iter().map(String::into_bytes).collect();
-    let following = fields.optional_text("following")?.map(String::into_bytes);
-    Ok(OneOf { texts, following, end_tokens: fields.tokens("end_tokens")? })
+    let mut made = OneOf::new(fields.texts("texts")?);
+    if let Some(following) = fields.optional_text("following")? {
+        made = made.followed_by(following);
+    }
+    Ok(match fields.tokens("end_tokens")? {
+        None => made,
+        Some(tokens) => made.ended_by(tokens),
+    })
 }
 
 fn token_tree(fields: &mut Fields) -> Result<TreeSpan> {

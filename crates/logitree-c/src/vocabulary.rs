@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use std::path::Path;
 use std::sync::Arc;
 
-use logitree::constraint::Grammar;
+use logitree::constraint::{binding_count, clear_bindings, Grammar};
 use logitree::vocabulary::{About, Builder, TokenKind, Vocabulary};
 
 use crate::handles::{handle, remove, shared};
@@ -175,6 +175,27 @@ pub unsafe extern "C" fn logitree_vocabulary_with_end_tokens(
         };
         // SAFETY: the caller's promise.
         unsafe { create(out, make) }
+    })
+}
+
+/// Forgets what the vocabulary keeps of constraints, so that equal ones share their masks: the 256 last used at most. Matchers
+/// live on. `count`, unless it is NULL, gets how many there were.
+///
+/// # Safety
+/// `count` is NULL, or a number may be written at it.
+#[no_mangle]
+pub unsafe extern "C" fn logitree_vocabulary_clear_bindings(
+    vocabulary: *const LogitreeVocabulary,
+    count: *mut usize,
+) -> LogitreeStatus {
+    run(|| {
+        let known = vocabulary_of(vocabulary)?;
+        if !count.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { put(count, binding_count(&known), "count") }?;
+        }
+        clear_bindings(&known);
+        Ok(())
     })
 }
 

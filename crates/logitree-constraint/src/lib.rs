@@ -3,12 +3,13 @@
 //!
 //! A [`Constraint`] is a value without a vocabulary: [`OneOf`], a [`GrammarNode`](logitree_grammar::ast::GrammarNode),
 //! [`TreeSpan`], [`Skeleton`], [`Reasoning`], [`Recogniser`], and in `catalogue` an `ItemWalk` or an `Intersection`; a
-//! [`Composition`] is made of others. What many sequences share is bound to a vocabulary once: [`Choices`], [`Grammar`],
-//! [`TokenTree`], [`ReasoningBudget`].
+//! [`Composition`] is made of others. What its sequences share is made once for a vocabulary, which keeps it: [`Grammar`],
+//! [`Choices`], [`ReasoningBudget`].
 //!
 //! A kind of one's own implements [`States`]; [`Sequence`] makes a matcher of them.
 
 mod after_end;
+mod binding;
 mod canonical;
 mod choices;
 pub mod compose;
@@ -28,6 +29,7 @@ pub mod token_tree;
 use std::sync::Arc;
 
 pub use after_end::AfterEnd;
+pub use binding::{binding_count, clear_bindings, Key, MAX_BINDINGS, MAX_KEY_BYTES};
 pub use canonical::Canonical;
 pub use choices::{Choices, OneOf, MAX_CHOICE_BYTES};
 pub use compose::{ComposedMatcher, Composition};

@@ -23,6 +23,7 @@
 use std::sync::Arc;
 
 use super::after_end::AfterEnd;
+use super::binding::Key;
 use super::language::Bytewise;
 use super::query::Certain;
 use super::skeleton::SpanProgress;
@@ -33,11 +34,18 @@ use logitree_tokens::vocabulary::Vocabulary;
 
 /// What may be generated: a value that knows no vocabulary, no model and no prompt.
 pub trait Constraint: Send + Sync {
-    /// A matcher at the beginning of a sequence, for the tokens of `vocabulary`.
+    /// A matcher at the beginning of a sequence, for the tokens of `vocabulary`. Matchers of constraints with equal keys share
+    /// what they find out: the vocabulary keeps it.
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if the constraint cannot be honoured with this vocabulary.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>>;
+
+    /// What is equal for constraints that allow the same with every vocabulary; `None`: it cannot be compared, and
+    /// nothing made of it is kept.
+    fn key(&self) -> Option<Key> {
+        None
+    }
 }
 
 /// The states of a matcher by their numbers, and the bytes between them. No state that it gives is a dead end.

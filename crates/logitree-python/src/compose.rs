@@ -27,15 +27,6 @@ impl Constraint for Given {
     }
 }
 
-/// A grammar of Python's, with the caches that it keeps.
-struct Kept(Py<PyGrammar>);
-
-impl Constraint for Kept {
-    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        self.0.get().matcher_of(vocabulary)
-    }
-}
-
 fn inner(parts: &[PyRef<'_, PyComposition>]) -> Vec<Composition> {
     parts.iter().map(|part| part.0.clone()).collect()
 }
@@ -59,8 +50,7 @@ impl PyComposition {
     /// A grammar.
     #[staticmethod]
     fn grammar(grammar: &Bound<'_, PyGrammar>) -> PyComposition {
-        let node = grammar.get().node().clone();
-        PyComposition(Composition::grammar(node, Some(Arc::new(Kept(grammar.clone().unbind())))))
+        PyComposition(Composition::grammar(grammar.get().node().clone()))
     }
 
     /// One after the other.

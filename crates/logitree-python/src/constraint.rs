@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use logitree::constraint::token_tree::cache::{token_trees, Key};
 use logitree::constraint::{
-    Choices, DescriptorTree, End, OnMismatch, PayloadCheck, TokenTree, TreeSpan, ROOT,
+    Constraint as _, DescriptorTree, OnMismatch, OneOf, PayloadCheck, TokenTree, TreeSpan, ROOT,
 };
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyList, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 
 use crate::allowed::PyAllowedTokens;
 use crate::compose::operator;
@@ -34,15 +34,6 @@ pub fn text_bytes(text: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u8>> {
             Err(PyTypeError::new_err(format!("{what} must be str or bytes, not {}", text.get_type().name()?)))
         }
     }
-}
-
-fn end_of(
-    end_tokens: Option<Vec<TokenId>>,
-    following: Option<&Bound<'_, PyAny>>,
-    vocabulary: Option<&Arc<logitree::vocabulary::Vocabulary>>,
-) -> PyResult<End> {
-    let following = following.map(|text| text_bytes(text, "following")).transpose()?;
-    Ok(End { tokens: end_tokens, following, vocabulary: vocabulary.cloned() })
 }
 
 /// A compiled token-tree payload: the values' token lists, by path. Immutable; shared between threads.
@@ -313,9 +304,11 @@ impl PySpan {
     fn matcher(&self, py: Python<'_>, vocabulary: Option<&Bound<'_, PyVocabulary>>) -> PyResult<PyMatcher> {
         let checked = || self.checked.as_ref().map(|known| known.clone_ref(py));
         let vocabulary = vocabulary.map(|given| given.clone().unbind()).or_else(checked);
-        let known = vocabulary.as_ref().map(|known| &known.get().0);
-        let matcher = self.span.bind(known).map_err(to_py)?;
-        Ok(PyMatcher::of(matcher, vocabulary))
+        let matcher = match &vocabulary {
+            Some(known) => self.span.matcher(&known.get().0),
+            None => self.span.bind(None),
+        };
+        Ok(PyMatcher::of(matcher.map_err(to_py)?, vocabulary))
     }
 
     /// The name of the leaf that the output is; its text where the leaf has no name.
@@ -369,109 +362,62 @@ impl PySpan {
     }
 }
 
-/// Texts of which one is to be generated, bound to a vocabulary. Immutable; shared between threads.
-#[pyclass(frozen, name = "Choices", module = "logitree")]
-pub struct PyChoices {
-    choices: Choices,
-    texts: Vec<Vec<u8>>,
-    vocabulary: Py<PyVocabulary>,
-}
-
-/// One of several texts, spelled with any tokens; repeated texts count once.
+/// One of several texts, the native form of `logitree.OneOf`. Immutable; shared between threads.
 ///
 /// `following` is text that comes after every choice: one token may span the end of a choice and the beginning of what
-/// follows, but not extend past its end. `end_tokens` end a choice that is a prefix of another; the default is the
-/// vocabulary's end-of-generation ids. `tokenizations="canonical"` allows only the tokens of
-/// `tokenize(text + following)`.
-///
-/// Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is a prefix of
-/// another; LimitError above 16 MiB of text.
-#[pyfunction]
-#[pyo3(signature = (texts, vocabulary, *, following=None, end_tokens=None, tokenizations="all", tokenize=None))]
-fn choices(
-    texts: &Bound<'_, PyAny>,
-    vocabulary: &Bound<'_, PyVocabulary>,
-    following: Option<&Bound<'_, PyAny>>,
-    end_tokens: Option<Vec<TokenId>>,
-    tokenizations: &str,
-    tokenize: Option<&Bound<'_, PyAny>>,
-) -> PyResult<PyChoices> {
-    if texts.is_instance_of::<PyString>() || texts.is_instance_of::<PyBytes>() {
-        return Err(PyTypeError::new_err("texts must be a list of texts, not one text"));
-    }
-    let holder = vocabulary.clone().unbind();
-    let vocabulary = &vocabulary.get().0;
-    let end = end_of(end_tokens, following, Some(vocabulary))?;
-    let mut given = Vec::new();
-    for text in texts.try_iter()? {
-        given.push(text_bytes(&text?, "a choice")?);
-    }
-    let misused = |message: &str| Err(to_py(Error::new(ErrorKind::Constraint, message)));
-    let made = match (tokenizations, tokenize) {
-        ("all", None) => texts.py().detach(|| Choices::new(&given, vocabulary, &end)),
-        ("all", Some(_)) => return misused("tokenize is for tokenizations=\"canonical\""),
-        ("canonical", None) => {
-            return misused("tokenizations=\"canonical\" needs tokenize=, a function str -> ids")
-        }
-        ("canonical", Some(tokenize)) => {
-            let mut lists = Vec::with_capacity(given.len());
-            for text in &given {
-                let whole = [text.as_slice(), end.following.as_deref().unwrap_or_default()].concat();
-                let whole = String::from_utf8(whole)
-                    .map_err(|_| PyTypeError::new_err("canonical choices must be text: one is not UTF-8"))?;
-                lists.push(tokenize.call1((whole,))?.extract::<Vec<TokenId>>()?);
-            }
-            Choices::canonical(&given, lists, vocabulary, &end)
-        }
-        _ => return misused("tokenizations is \"all\" or \"canonical\""),
-    };
-    Ok(PyChoices { choices: made.map_err(to_py)?, texts: given, vocabulary: holder })
-}
+/// follows, but not extend past its end. `tokens`: the only spelling of each text with what follows; None: any tokens.
+/// Repeated texts count once.
+#[pyclass(frozen, name = "Choices", module = "logitree._core")]
+pub struct PyChoices(OneOf);
 
 #[pymethods]
 impl PyChoices {
+    #[new]
+    #[pyo3(signature = (texts, *, following=None, tokens=None))]
+    fn new(
+        texts: &Bound<'_, PyAny>,
+        following: Option<&Bound<'_, PyAny>>,
+        tokens: Option<Vec<Vec<TokenId>>>,
+    ) -> PyResult<PyChoices> {
+        let given = texts.try_iter()?.map(|text| text_bytes(&text?, "a choice"));
+        let mut made = OneOf::new(given.collect::<PyResult<Vec<_>>>()?);
+        if let Some(following) = following {
+            made = made.followed_by(text_bytes(following, "following")?);
+        }
+        Ok(PyChoices(match tokens {
+            None => made,
+            Some(tokens) => made.spelled(tokens),
+        }))
+    }
+
     /// A matcher at the beginning of a choice.
-    fn matcher(&self, py: Python<'_>) -> PyMatcher {
-        PyMatcher::of(self.choices.matcher(), Some(self.vocabulary.clone_ref(py)))
+    ///
+    /// `end_tokens` end a choice that is a prefix of another; the default is the vocabulary's end-of-generation ids.
+    ///
+    /// Raises ConstraintError if there are no choices, one cannot be spelled, or nothing ends one that is a prefix of
+    /// another; LimitError above 16 MiB of text.
+    #[pyo3(signature = (vocabulary, *, end_tokens=None))]
+    fn matcher(
+        &self,
+        py: Python<'_>,
+        vocabulary: Py<PyVocabulary>,
+        end_tokens: Option<Vec<TokenId>>,
+    ) -> PyResult<PyMatcher> {
+        let known = Arc::clone(&vocabulary.get().0);
+        let matcher = py.detach(|| match end_tokens {
+            None => self.0.matcher(&known),
+            Some(tokens) => self.0.clone().ended_by(tokens).matcher(&known),
+        });
+        Ok(PyMatcher::of(matcher.map_err(to_py)?, Some(vocabulary)))
     }
 
-    /// The texts as they were given: `str` where they are text, else `bytes`.
-    #[getter]
-    fn texts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let list = PyList::empty(py);
-        for text in &self.texts {
-            match std::str::from_utf8(text) {
-                Ok(text) => list.append(text)?,
-                Err(_) => list.append(PyBytes::new(py, text))?,
-            }
-        }
-        Ok(list)
-    }
-
-    /// Which tokenisations are allowed: "all" or "canonical".
-    #[getter]
-    fn tokenizations(&self) -> &'static str {
-        if self.choices.is_canonical() {
-            "canonical"
-        } else {
-            "all"
-        }
-    }
-
-    /// Number of distinct texts.
+    /// Number of texts.
     fn __len__(&self) -> usize {
-        self.choices.len()
+        self.0.texts().len()
     }
 
     fn __repr__(&self) -> String {
-        let shown: Vec<String> = self
-            .texts
-            .iter()
-            .take(4)
-            .map(|t| format!("{:?}", String::from_utf8_lossy(&t[..t.len().min(40)])))
-            .collect();
-        let more = if self.texts.len() > 4 { ", …" } else { "" };
-        format!("Choices({} texts, {}: {}{more})", self.choices.len(), self.tokenizations(), shown.join(", "))
+        format!("Choices({} texts)", self.0.texts().len())
     }
 }
 
@@ -537,6 +483,5 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTokenTreeCache>()?;
     m.add("token_tree_cache", PyTokenTreeCache)?;
     m.add_function(wrap_pyfunction!(token_tree, m)?)?;
-    m.add_function(wrap_pyfunction!(choices, m)?)?;
     Ok(())
 }

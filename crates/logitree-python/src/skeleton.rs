@@ -1,9 +1,9 @@
 //! Skeletons in Python: plans as plain dicts in the shape that their users exchange, and the native form of
 //! `python/logitree/skeleton.py`. Conversions only.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use logitree::constraint::skeleton::{BoundSkeleton, CompiledSkeleton, MarkKind, SpanMark};
+use logitree::constraint::skeleton::{CompiledSkeleton, MarkKind, SpanMark};
 use logitree::constraint::{Skeleton, SkeletonOptions};
 use logitree::TokenId;
 use pyo3::exceptions::PyTypeError;
@@ -14,9 +14,6 @@ use crate::constraint::{PyMatcher, PyTokenTree};
 use crate::errors::to_py;
 use crate::grammar::PyGrammar;
 use crate::vocabulary::PyVocabulary;
-
-/// How many bindings one skeleton keeps.
-const MAX_KEPT: usize = 4;
 
 /// A mark: "start", "end" or "item", the span's number, the byte, and at the end of an enum the number of its value.
 pub type Mark = (&'static str, u32, usize, Option<u32>);
@@ -39,13 +36,6 @@ pub fn marks(all: Vec<SpanMark>) -> Vec<Mark> {
 pub struct PySkeletonProgram {
     skeleton: Skeleton,
     compiled: CompiledSkeleton,
-    bound: Mutex<Vec<Binding>>,
-}
-
-/// A binding to a vocabulary.
-struct Binding {
-    options: SkeletonOptions,
-    bound: Arc<BoundSkeleton>,
 }
 
 #[pymethods]
@@ -58,7 +48,7 @@ impl PySkeletonProgram {
             Ok((skeleton, compiled))
         };
         let (skeleton, compiled) = py.detach(read).map_err(to_py)?;
-        Ok(PySkeletonProgram { skeleton, compiled, bound: Mutex::default() })
+        Ok(PySkeletonProgram { skeleton, compiled })
     }
 
     /// The JSON form as text.
@@ -104,7 +94,7 @@ impl PySkeletonProgram {
             tree: tree.map(|tree| Arc::clone(tree.tree())),
             run_tokens: run_tokens.unwrap_or_default(),
         };
-        let matcher = py.detach(|| self.bound(&known, options)?.matcher());
+        let matcher = py.detach(|| self.compiled.bind(&known, &options)?.matcher());
         Ok(PyMatcher::of(matcher.map_err(to_py)?, Some(vocabulary)))
     }
 
@@ -114,38 +104,6 @@ impl PySkeletonProgram {
         tracker.push(text).map_err(to_py)?;
         let complete = tracker.finish();
         Ok((marks(tracker.marks(0)), complete))
-    }
-}
-
-impl PySkeletonProgram {
-    fn bound(
-        &self,
-        vocabulary: &Arc<logitree::vocabulary::Vocabulary>,
-        options: SkeletonOptions,
-    ) -> logitree::Result<Arc<BoundSkeleton>> {
-        let is_same_tree = |known: &SkeletonOptions| match (&known.tree, &options.tree) {
-            (None, None) => true,
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            _ => false,
-        };
-        let fits = |known: &Binding| {
-            let own = known.bound.vocabulary();
-            (Arc::ptr_eq(own, vocabulary) || own.fingerprint() == vocabulary.fingerprint())
-                && is_same_tree(&known.options)
-                && known.options.run_tokens == options.run_tokens
-        };
-        let lock = || self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().iter().find(|known| fits(known)) {
-            return Ok(Arc::clone(&known.bound));
-        }
-        // Made without the lock: two threads may make it at once.
-        let bound = Arc::new(self.compiled.bind(vocabulary, &options)?);
-        let mut kept = lock();
-        if kept.len() == MAX_KEPT {
-            kept.remove(0);
-        }
-        kept.push(Binding { options, bound: Arc::clone(&bound) });
-        Ok(bound)
     }
 }
 

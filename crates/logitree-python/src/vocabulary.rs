@@ -3,7 +3,7 @@
 
 use crate::errors::to_py;
 use crate::trie::PyTokenTrie;
-use logitree::constraint::Grammar;
+use logitree::constraint::{binding_count, clear_bindings, Grammar};
 use logitree::vocabulary::{About, Builder, TokenKind, Vocabulary};
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::PyValueError;
@@ -398,6 +398,14 @@ impl PyVocabulary {
     #[getter]
     fn adds_prefix_space(&self) -> bool {
         self.0.about().adds_prefix_space
+    }
+
+    /// Forgets what it keeps of constraints, so that equal ones share their masks: the 256 last used at most. Matchers live
+    /// on. Returns how many there were.
+    fn clear_bindings(&self) -> usize {
+        let count = binding_count(&self.0);
+        clear_bindings(&self.0);
+        count
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

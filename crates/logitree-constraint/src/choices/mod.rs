@@ -5,10 +5,11 @@
 //! side by side, once per node that is visited, and remembered. The naive version that it must equal: every
 //! sequence of tokens whose bytes are a text and the following text.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 mod byte_rows;
 
+use crate::binding::{kept, recorded, Key};
 use crate::row_matcher::RowMatcher;
 use crate::token_tree::TreeRows;
 use crate::token_tree::{Descriptor, Leaf, MAX_TOKENS};
@@ -23,31 +24,78 @@ pub const MAX_CHOICE_BYTES: usize = 1 << 24;
 
 /// The constraint that the output is one of some texts, in any tokens that spell it.
 ///
-/// Each matcher computes its own rows. To share them, bind the texts once with [`Choices::new`], or fork one matcher.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Matchers of equal constraints share their rows.
+#[derive(Debug, Clone)]
 pub struct OneOf {
-    /// The texts.
-    pub texts: Vec<Vec<u8>>,
-    /// Text that comes after every one of them and is generated too.
-    pub following: Option<Vec<u8>>,
-    /// Tokens that end a text that is a prefix of another; `None`: the vocabulary's end-of-generation ids.
-    pub end_tokens: Option<Vec<TokenId>>,
+    texts: Arc<[Vec<u8>]>,
+    following: Option<Vec<u8>>,
+    end_tokens: Option<Vec<TokenId>>,
+    /// The only spelling of each text.
+    spellings: Option<Arc<[Vec<TokenId>]>>,
+    /// What is compared of all but the end tokens.
+    content: OnceLock<Arc<[u8]>>,
 }
 
 impl OneOf {
     /// One of these texts, with nothing after it.
     pub fn new<T: Into<Vec<u8>>>(texts: impl IntoIterator<Item = T>) -> OneOf {
-        OneOf { texts: texts.into_iter().map(T::into).collect(), ..OneOf::default() }
+        OneOf {
+            texts: texts.into_iter().map(T::into).collect(),
+            following: None,
+            end_tokens: None,
+            spellings: None,
+            content: OnceLock::new(),
+        }
+    }
+
+    /// With text that comes after every one of them and is generated too.
+    #[must_use]
+    pub fn followed_by(self, text: impl Into<Vec<u8>>) -> OneOf {
+        OneOf { following: Some(text.into()), content: OnceLock::new(), ..self }
+    }
+
+    /// With tokens that end a text that is a prefix of another, in place of the vocabulary's end-of-generation ids.
+    #[must_use]
+    pub fn ended_by(self, tokens: Vec<TokenId>) -> OneOf {
+        OneOf { end_tokens: Some(tokens), ..self }
+    }
+
+    /// In these tokens only: one list for each text, which spells it and the following text.
+    #[must_use]
+    pub fn spelled(self, tokens: Vec<Vec<TokenId>>) -> OneOf {
+        OneOf { spellings: Some(tokens.into()), content: OnceLock::new(), ..self }
+    }
+
+    /// The texts.
+    pub fn texts(&self) -> &[Vec<u8>] {
+        &self.texts
     }
 }
 
 impl Constraint for OneOf {
     /// # Errors
-    /// As [`Choices::new`].
+    /// As [`Choices::new`] and [`Choices::canonical`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        let end =
-            End { tokens: self.end_tokens.clone(), following: self.following.clone(), vocabulary: None };
-        Ok(Choices::new(&self.texts, vocabulary, &end)?.matcher())
+        let make = |vocabulary: &Arc<Vocabulary>| {
+            let (tokens, following) = (self.end_tokens.clone(), self.following.clone());
+            let end = End { tokens, following, vocabulary: None };
+            match &self.spellings {
+                None => Choices::new(&self.texts, vocabulary, &end),
+                Some(tokens) => Choices::canonical(&self.texts, tokens.to_vec(), vocabulary, &end),
+            }
+        };
+        Ok(kept(vocabulary, self.own_key(), make)?.matcher())
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(self.own_key())
+    }
+}
+
+impl OneOf {
+    fn own_key(&self) -> Key {
+        let content = || recorded(&(&self.texts, &self.following, &self.spellings)).into();
+        Key::new::<OneOf>(Arc::clone(self.content.get_or_init(content)), &self.end_tokens)
     }
 }
 

@@ -31,7 +31,7 @@ const AT_ONCE: usize = 1 << 8;
 const TAKE: u64 = 8;
 
 /// How many tokens there must be, or may be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Bound {
     AtLeast(usize),
     AtMost(usize),

@@ -22,10 +22,12 @@ mod search;
 mod threads;
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::slice;
+use std::sync::{Arc, OnceLock};
 
 use logitree_automata::stack::with_call_room;
 
+use super::binding::{copied, recorded, Key};
 use super::language::joined::Joined;
 use super::language::product::Product;
 use super::language::{ByteLanguage, LanguageMatcher};
@@ -56,17 +58,28 @@ struct Composed {
     depth: usize,
     /// How many parts it is made of.
     parts: usize,
+    /// What is compared; `None` within: a part cannot be.
+    content: OnceLock<Option<Arc<[u8]>>>,
 }
 
 enum Kind {
-    Grammar(GrammarNode, Option<Arc<dyn Constraint>>),
+    Grammar(GrammarNode),
     Other(Arc<dyn Constraint>),
     Then(Vec<Composition>),
     Either(Vec<Composition>),
-    Repeat { of: Composition, min: u32, max: Option<u32> },
-    Both(Composition, Composition),
-    Until { text: Composition, stop: Composition },
-    Ban { of: Composition, words: Vec<String>, tokens: Vec<Vec<TokenId>> },
+    Repeat {
+        of: Composition,
+        min: u32,
+        max: Option<u32>,
+    },
+    Both([Composition; 2]),
+    /// A text, and what it ends with.
+    Until([Composition; 2]),
+    Ban {
+        of: Composition,
+        words: Vec<String>,
+        tokens: Vec<Vec<TokenId>>,
+    },
     Count(Composition, Bound),
 }
 
@@ -85,7 +98,7 @@ impl Composition {
             Kind::Grammar(..) | Kind::Other(_) => Vec::new(),
             Kind::Then(parts) | Kind::Either(parts) => parts.iter().collect(),
             Kind::Repeat { of, .. } | Kind::Ban { of, .. } | Kind::Count(of, _) => vec![of],
-            Kind::Both(a, b) | Kind::Until { text: a, stop: b } => vec![a, b],
+            Kind::Both(both) | Kind::Until(both) => both.iter().collect(),
         };
         let depth = inside.iter().map(|part| part.0.depth).max().unwrap_or(0) + 1;
         let parts = inside.iter().fold(1usize, |sum, part| sum.saturating_add(part.0.parts));
@@ -99,18 +112,21 @@ impl Composition {
             let message = format!("a composition has more than {MAX_PARTS} parts");
             return Err(Error::new(ErrorKind::Limit, message).help("write large choices as one grammar"));
         }
-        Ok(Composition(Arc::new(Composed { kind, depth, parts })))
+        Ok(Composition(Arc::new(Composed { kind, depth, parts, content: OnceLock::new() })))
     }
 
     /// A constraint of any kind, as a part.
     pub fn of(constraint: Arc<dyn Constraint>) -> Composition {
-        Composition(Arc::new(Composed { kind: Kind::Other(constraint), depth: 1, parts: 1 }))
+        Composition::leaf(Kind::Other(constraint))
     }
 
-    /// A grammar as a part. `bound` is a constraint that makes its matchers, for callers who keep one; `None` makes them
-    /// from the grammar.
-    pub fn grammar(node: GrammarNode, bound: Option<Arc<dyn Constraint>>) -> Composition {
-        Composition(Arc::new(Composed { kind: Kind::Grammar(node, bound), depth: 1, parts: 1 }))
+    /// A grammar as a part.
+    pub fn grammar(node: GrammarNode) -> Composition {
+        Composition::leaf(Kind::Grammar(node))
+    }
+
+    fn leaf(kind: Kind) -> Composition {
+        Composition(Arc::new(Composed { kind, depth: 1, parts: 1, content: OnceLock::new() }))
     }
 
     /// One after the other. Sequences in it are flattened.
@@ -152,7 +168,7 @@ impl Composition {
     /// # Errors
     /// As [`Composition::then`].
     pub fn both(&self, other: &Composition) -> Result<Composition> {
-        Composition::new(Kind::Both(self.clone(), other.clone()))
+        Composition::new(Kind::Both([self.clone(), other.clone()]))
     }
 
     /// A text, then `stop`, which occurs at the end and nowhere before. A grammar `stop` must be regular.
@@ -160,7 +176,7 @@ impl Composition {
     /// # Errors
     /// As [`Composition::then`].
     pub fn until(text: &Composition, stop: &Composition) -> Result<Composition> {
-        Composition::new(Kind::Until { text: text.clone(), stop: stop.clone() })
+        Composition::new(Kind::Until([text.clone(), stop.clone()]))
     }
 
     /// The same without outputs whose text has one of `words` in it, or whose tokens have one of `tokens` in them.
@@ -212,9 +228,28 @@ impl Composition {
         ComposedMatcher::new(&Shape::Then(shapes), all, vocabulary)
     }
 
+    /// The kind, what was given, and the contents of the parts.
+    fn content(&self) -> Option<&Arc<[u8]>> {
+        let make = || {
+            let kind = std::mem::discriminant(&self.0.kind);
+            let (given, parts) = match &self.0.kind {
+                Kind::Grammar(node) => (recorded(&node.key()?), &[][..]),
+                Kind::Other(constraint) => (recorded(&constraint.key()?), &[][..]),
+                Kind::Then(parts) | Kind::Either(parts) => (Vec::new(), &parts[..]),
+                Kind::Repeat { of, min, max } => (recorded(&(min, max)), slice::from_ref(of)),
+                Kind::Both(both) | Kind::Until(both) => (Vec::new(), &both[..]),
+                Kind::Ban { of, words, tokens } => (recorded(&(words, tokens)), slice::from_ref(of)),
+                Kind::Count(of, bound) => (recorded(bound), slice::from_ref(of)),
+            };
+            let parts: Vec<_> = parts.iter().map(Composition::content).collect::<Option<_>>()?;
+            Some(recorded(&(kind, given, parts)).into())
+        };
+        self.0.content.get_or_init(make).as_ref()
+    }
+
     fn meet(&self, vocabulary: &Arc<Vocabulary>) -> Result<Met> {
         match &self.0.kind {
-            Kind::Grammar(node, bound) => Ok(Met::Rules(node.rules()?, bound.clone())),
+            Kind::Grammar(node) => Ok(Met::Rules(node.rules()?, Some(Arc::new(node.clone())))),
             Kind::Other(constraint) => Ok(Met::of(constraint.matcher(vocabulary)?)),
             Kind::Then(parts) => {
                 let mut runs = sequence(parts, vocabulary)?;
@@ -242,8 +277,8 @@ impl Composition {
                     Err(all) => arranged(all.into_iter(), vocabulary, shape),
                 }
             }
-            Kind::Both(a, b) => both(a.meet(vocabulary)?, b.meet(vocabulary)?, vocabulary),
-            Kind::Until { text, stop } => until(text, stop, vocabulary),
+            Kind::Both([a, b]) => both(a.meet(vocabulary)?, b.meet(vocabulary)?, vocabulary),
+            Kind::Until([text, stop]) => until(text, stop, vocabulary),
             Kind::Ban { of, words, tokens } => {
                 let met = without_words(of.meet(vocabulary)?, words, vocabulary)?;
                 if tokens.is_empty() {
@@ -518,7 +553,7 @@ impl Met {
 
 impl From<GrammarNode> for Composition {
     fn from(node: GrammarNode) -> Composition {
-        Composition::grammar(node, None)
+        Composition::grammar(node)
     }
 }
 
@@ -527,6 +562,10 @@ impl Constraint for Composition {
     /// Those of the parts; [`ErrorKind::Constraint`] if nothing can be written, or if what a text ends with is not
     /// regular; [`ErrorKind::Limit`] if that is not decided within the limits.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        with_call_room(|| self.meet(vocabulary)?.matcher(vocabulary))
+        copied(vocabulary, self, |vocabulary| with_call_room(|| self.meet(vocabulary)?.matcher(vocabulary)))
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::new::<Composition>(Arc::clone(self.content()?), &()))
     }
 }

@@ -9,6 +9,7 @@ use super::known::SharedEngine;
 use super::matcher::GrammarMatcher;
 use super::memory::{MemoryBudget, Slot};
 use super::table::TerminalTables;
+use crate::binding::{kept, Key};
 use crate::{Constraint, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::ast::GrammarNode;
@@ -20,7 +21,7 @@ use logitree_tokens::mask;
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// What a grammar may cost while it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GrammarLimits {
     /// Work of one call, in steps of at most about a tenth of a microsecond. Counted, not timed: the same on every machine.
     pub fuel: u64,
@@ -102,6 +103,20 @@ impl Grammar {
         Ok(grammar)
     }
 
+    /// The grammar of `node` over `vocabulary`, which keeps it: equal arguments give the same grammar.
+    ///
+    /// # Errors
+    /// As [`GrammarNode::rules`] and [`Grammar::new`].
+    pub fn of(
+        node: &GrammarNode,
+        vocabulary: &Arc<Vocabulary>,
+        ends: Option<&[TokenId]>,
+        limits: GrammarLimits,
+    ) -> Result<Arc<Grammar>> {
+        let key = Key::new::<Grammar>(Arc::clone(node.written()), &(ends, limits));
+        kept(vocabulary, key, |vocabulary| Grammar::new(node.rules()?, vocabulary, ends, limits))
+    }
+
     /// Finds ahead what grammars need of a vocabulary: its trie, and the tables of JSON's strings, keys, numbers and
     /// whitespace, the automata of integers and of `date-time`, and the languages of usual formats. Without it, the first masks of the first grammar that needs
     /// them find them.
@@ -173,7 +188,7 @@ impl Constraint for Grammar {
     /// # Errors
     /// As [`Grammar::matcher`]; [`ErrorKind::Constraint`] for another vocabulary.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        if !Arc::ptr_eq(vocabulary, &self.vocabulary) {
+        if vocabulary != &self.vocabulary {
             return Err(Error::new(ErrorKind::Constraint, "the grammar is bound to another vocabulary"));
         }
         Grammar::matcher(self)
@@ -181,13 +196,16 @@ impl Constraint for Grammar {
 }
 
 impl Constraint for GrammarNode {
-    /// With the default limits, and the vocabulary's end-of-generation ids as end tokens. To share caches between
-    /// sequences, bind the grammar once with [`Grammar::new`], or fork one matcher.
+    /// With the default limits, and the vocabulary's end-of-generation ids as end tokens; others: [`Grammar::of`].
     ///
     /// # Errors
-    /// As [`GrammarNode::rules`] and [`Grammar::new`].
+    /// As [`Grammar::of`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        Grammar::new(self.rules()?, vocabulary, None, GrammarLimits::default())?.matcher()
+        Grammar::of(self, vocabulary, None, GrammarLimits::default())?.matcher()
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::new::<GrammarNode>(Arc::clone(self.written()), &()))
     }
 }
 
@@ -200,6 +218,11 @@ struct Shared {
 
 fn shared(vocabulary: &Vocabulary) -> Arc<Shared> {
     vocabulary.attached(Shared::default).unwrap_or_default()
+}
+
+/// Whether the grammars of this vocabulary hold so much memory that those without a matcher forget theirs.
+pub(crate) fn is_crowded(vocabulary: &Vocabulary) -> bool {
+    shared(vocabulary).budget.is_crowded()
 }
 
 impl Drop for Grammar {

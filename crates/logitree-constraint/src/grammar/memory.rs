@@ -54,9 +54,14 @@ impl MemoryBudget {
         slots.time += 1;
         let time = slots.time;
         slots.all.insert(Arc::as_ptr(slot) as usize, (Arc::downgrade(slot), time));
-        if self.used.load(Ordering::Relaxed) > self.soft {
+        if self.is_crowded() {
             self.forget_idle(&mut slots);
         }
+    }
+
+    /// Whether grammars without a matcher forget their automata.
+    pub fn is_crowded(&self) -> bool {
+        self.used.load(Ordering::Relaxed) > self.soft
     }
 
     fn forget_idle(&self, slots: &mut Slots) {
@@ -67,7 +72,7 @@ impl MemoryBudget {
         // The last one is the one that is used now.
         by_use.pop();
         for (_, idle) in by_use {
-            if self.used.load(Ordering::Relaxed) <= self.soft {
+            if !self.is_crowded() {
                 break;
             }
             // A slot that is locked is being used.

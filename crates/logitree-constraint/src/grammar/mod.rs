@@ -27,4 +27,5 @@ mod terminal;
 mod tests;
 mod walk;
 
+pub(crate) use bound::is_crowded;
 pub use bound::{Grammar, GrammarLimits};

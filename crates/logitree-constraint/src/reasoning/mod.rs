@@ -20,6 +20,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use super::binding::{kept, recorded, Key};
 use super::{Constraint, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::vocabulary::Vocabulary;
@@ -72,6 +73,14 @@ impl Default for ReasoningOptions {
     }
 }
 
+impl ReasoningOptions {
+    /// What is compared.
+    fn content(&self) -> Vec<u8> {
+        let ReasoningOptions { begin, end, message, budget, soft, ramp, max_blocks, whole } = self;
+        recorded(&(begin, end, message, budget, soft, ramp.to_bits(), max_blocks, whole))
+    }
+}
+
 /// The constraint of a reasoning block within a budget, and of what comes after it.
 #[derive(Clone)]
 pub struct Reasoning {
@@ -88,7 +97,17 @@ impl Constraint for Reasoning {
     /// Those of [`ReasoningBudget::new`], [`ReasoningBudget::matcher`] and the constraint that follows.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         let then = self.then.as_ref().map(|then| then.matcher(vocabulary)).transpose()?;
-        ReasoningBudget::new(self.options.clone(), vocabulary)?.matcher(self.start, then)
+        let key = Key::new::<ReasoningBudget>(self.options.content(), &());
+        let make = |vocabulary: &_| ReasoningBudget::new(self.options.clone(), vocabulary);
+        kept(vocabulary, key, make)?.matcher(self.start, then)
+    }
+
+    fn key(&self) -> Option<Key> {
+        let then = match &self.then {
+            None => None,
+            Some(then) => Some(then.key()?),
+        };
+        Some(Key::new::<Reasoning>(self.options.content(), &(self.start, then)))
     }
 }
 

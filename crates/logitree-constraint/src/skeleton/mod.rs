@@ -26,6 +26,7 @@ pub use program::MAX_SWITCH_ENUMS;
 pub use spans::{Skeleton, Span, SpanKind, MAX_ENUM_VALUES, MAX_FORM_BYTES, MAX_SPANS};
 pub use tracker::{ActiveSpan, MarkKind, SpanMark, Tracker};
 
+use super::binding::{kept, Key};
 use super::token_tree::{DescriptorTree, TokenTree};
 use super::{Constraint, Grammar, GrammarLimits, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -51,6 +52,8 @@ pub struct SkeletonOptions {
 /// A skeleton whose spans are resolved. It knows no vocabulary.
 #[derive(Debug, Clone)]
 pub struct CompiledSkeleton {
+    /// The form that it was made from, by which it is compared.
+    form: Arc<str>,
     layout: Arc<Layout>,
     program: Arc<Program>,
     grammar: GrammarNode,
@@ -66,7 +69,8 @@ impl Skeleton {
         let layout = Layout::new(self)?;
         let program = program::program(&layout)?;
         let grammar = compile::grammar(&layout, &TokenTexts::default())?;
-        Ok(CompiledSkeleton { layout: Arc::new(layout), program, grammar })
+        let form = self.to_json().to_string().into();
+        Ok(CompiledSkeleton { form, layout: Arc::new(layout), program, grammar })
     }
 }
 
@@ -91,12 +95,22 @@ impl CompiledSkeleton {
         Tracker::new(&self.program)
     }
 
-    /// The skeleton over a vocabulary.
+    /// The skeleton over a vocabulary, which keeps it: equal arguments give the same one.
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if a path of the token tree is no span's, if none of its leaves spells a value, or if the
     /// tokens of a run do not spell it; those of [`Grammar::new`].
-    pub fn bind(&self, vocabulary: &Arc<Vocabulary>, options: &SkeletonOptions) -> Result<BoundSkeleton> {
+    pub fn bind(
+        &self,
+        vocabulary: &Arc<Vocabulary>,
+        options: &SkeletonOptions,
+    ) -> Result<Arc<BoundSkeleton>> {
+        let tree = options.tree.as_ref().map_or(0, |tree| Arc::as_ptr(tree) as usize);
+        let key = Key::new::<BoundSkeleton>(Arc::clone(&self.form), &(tree, &options.run_tokens));
+        kept(vocabulary, key, |vocabulary| self.bind_anew(vocabulary, options))
+    }
+
+    fn bind_anew(&self, vocabulary: &Arc<Vocabulary>, options: &SkeletonOptions) -> Result<BoundSkeleton> {
         let limits = GrammarLimits::default();
         let grammar = if options.tree.is_none() && options.run_tokens.is_empty() {
             Grammar::new(self.grammar.rules()?, vocabulary, None, limits)?
@@ -108,7 +122,7 @@ impl CompiledSkeleton {
             }
             Grammar::new(compile::grammar(&self.layout, &texts)?.rules()?, vocabulary, None, limits)?
         };
-        Ok(BoundSkeleton { grammar, program: Arc::clone(&self.program) })
+        Ok(BoundSkeleton { grammar, program: Arc::clone(&self.program), _tree: options.tree.clone() })
     }
 
     fn run_tokens(
@@ -232,6 +246,8 @@ fn leaves_of(
 pub struct BoundSkeleton {
     grammar: Grammar,
     program: Arc<Program>,
+    /// By the address of which it is kept.
+    _tree: Option<Arc<TokenTree>>,
 }
 
 impl BoundSkeleton {
@@ -251,12 +267,24 @@ impl BoundSkeleton {
     }
 }
 
-impl Constraint for Skeleton {
-    /// With any tokens that spell the text. To share caches between sequences, bind it once, or fork one matcher.
+impl Constraint for CompiledSkeleton {
+    /// With any tokens that spell the text.
     ///
+    /// # Errors
+    /// Those of [`CompiledSkeleton::bind`].
+    fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        self.bind(vocabulary, &SkeletonOptions::default())?.matcher()
+    }
+
+    fn key(&self) -> Option<Key> {
+        Some(Key::new::<CompiledSkeleton>(Arc::clone(&self.form), &()))
+    }
+}
+
+impl Constraint for Skeleton {
     /// # Errors
     /// Those of [`Skeleton::compile`] and [`CompiledSkeleton::bind`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        self.compile()?.bind(vocabulary, &SkeletonOptions::default())?.matcher()
+        self.compile()?.matcher(vocabulary)
     }
 }

@@ -14,6 +14,7 @@ mod payload;
 mod sequence_trie;
 mod tree_rows;
 
+use crate::binding::{copied, recorded, Key};
 use crate::choices::{spell, Choices};
 use crate::row_matcher::RowMatcher;
 use crate::{AfterEnd, Constraint, End, Matcher};
@@ -178,7 +179,13 @@ impl Constraint for TreeSpan {
     /// # Errors
     /// As [`TreeSpan::bind`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        self.bind(Some(vocabulary))
+        copied(vocabulary, self, |vocabulary| self.bind(Some(vocabulary)))
+    }
+
+    /// By the tree's address: equal payloads are one tree in [`cache`].
+    fn key(&self) -> Option<Key> {
+        let tree = Arc::as_ptr(&self.tree) as usize;
+        Some(Key::new::<TreeSpan>(recorded(&(tree, &self.path)), &(&self.following, &self.end_tokens)))
     }
 }
 

@@ -12,7 +12,7 @@ mod written;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use logitree_automata::stack::with_room;
 use rustc_hash::FxHashSet;
@@ -37,6 +37,8 @@ struct Inner {
     kind: NodeKind,
     /// The depth of the tree, this node included.
     depth: usize,
+    /// [`GrammarNode::written`], once it was asked for.
+    written: OnceLock<Arc<str>>,
 }
 
 /// What a node was made from.
@@ -82,7 +84,7 @@ impl GrammarNode {
             let help = "write long chains as one sequence or choice, or as a GBNF text";
             return Err(Error::new(ErrorKind::Limit, message).help(help));
         }
-        Ok(GrammarNode(Arc::new(Inner { kind, depth: inside + 1 })))
+        Ok(GrammarNode(Arc::new(Inner { kind, depth: inside + 1, written: OnceLock::new() })))
     }
 
     /// Reads a text.

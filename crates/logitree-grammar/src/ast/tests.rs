@@ -192,7 +192,7 @@ fn the_stored_form_stays() {
             r#"{"is":"lazy","grammar":2,"words":["go"],"tokens":[[{"token_text":"go"},"go"]],"patterns":["^go"]}]"#,
         ),
     ] {
-        assert_eq!(GrammarNode::from_written(stored).unwrap().written(), stored);
+        assert_eq!(GrammarNode::from_written(stored).unwrap().written().as_ref(), stored);
     }
 }
 

@@ -16,10 +16,12 @@ use crate::{Error, ErrorKind, Result};
 impl GrammarNode {
     /// The grammar's construction as text, which [`GrammarNode::from_written`] reads. Grammars built in the
     /// same way have equal texts.
-    pub fn written(&self) -> String {
-        let mut writer = Writer::default();
-        with_room(|| writer.place(self));
-        format!("[{}]", writer.entries.join(","))
+    pub fn written(&self) -> &Arc<str> {
+        self.0.written.get_or_init(|| {
+            let mut writer = Writer::default();
+            with_room(|| writer.place(self));
+            format!("[{}]", writer.entries.join(",")).into()
+        })
     }
 
     /// Reads what [`GrammarNode::written`] wrote.

@@ -2,7 +2,6 @@
 //! Python's types are is in `python/logitree/_schemas.py`.
 
 mod batch;
-mod bound;
 mod explanation;
 pub mod json_text;
 mod show;
@@ -11,9 +10,9 @@ mod tags;
 
 use std::sync::Arc;
 
-use logitree::constraint::{query::bytewise, GrammarLimits};
+use logitree::constraint::{query::bytewise, Constraint as _, Grammar, GrammarLimits};
 use logitree::grammar::ast::{GrammarNode, Syntax};
-use logitree::TokenId;
+use logitree::{Error, TokenId};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -23,7 +22,6 @@ use crate::constraint::text_bytes;
 use crate::errors::to_py;
 use crate::matcher::PyMatcher;
 use crate::vocabulary::PyVocabulary;
-use bound::Bounds;
 
 pub use batch::{drafts, tokens_of};
 pub use explanation::PyExplanation;
@@ -38,7 +36,6 @@ pub use explanation::PyExplanation;
 #[pyclass(frozen, name = "Grammar", module = "logitree")]
 pub struct PyGrammar {
     part: GrammarNode,
-    bounds: Bounds,
     /// What reads a value in a text of it, in Python.
     value: Option<Py<PyAny>>,
 }
@@ -46,7 +43,7 @@ pub struct PyGrammar {
 impl PyGrammar {
     /// The grammar of a node.
     pub fn new(part: GrammarNode) -> PyGrammar {
-        PyGrammar { part, bounds: Bounds::default(), value: None }
+        PyGrammar { part, value: None }
     }
 
     /// Reads a source, without the interpreter.
@@ -62,13 +59,14 @@ impl PyGrammar {
     pub fn node(&self) -> &GrammarNode {
         &self.part
     }
+}
 
-    /// A matcher with the default limits, from the caches that the grammar keeps.
-    pub fn matcher_of(
-        &self,
-        vocabulary: &Arc<logitree::vocabulary::Vocabulary>,
-    ) -> logitree::Result<Box<dyn logitree::constraint::Matcher>> {
-        self.bounds.get(&self.part, vocabulary, None, GrammarLimits::default())?.matcher()
+/// An exception on its way through the core, which knows none.
+struct Raised(PyErr);
+
+impl From<Error> for Raised {
+    fn from(error: Error) -> Raised {
+        Raised(to_py(error))
     }
 }
 
@@ -277,13 +275,13 @@ impl PyGrammar {
     #[staticmethod]
     fn recursive(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
         let made = GrammarNode::recursive(|me| {
-            let said = body.call1((Py::new(py, PyGrammar::new(me)).map_err(bound::Raised)?,));
-            let said = said.map_err(bound::Raised)?;
-            match operand(&said).map_err(bound::Raised)? {
+            let said = body.call1((Py::new(py, PyGrammar::new(me)).map_err(Raised)?,));
+            let said = said.map_err(Raised)?;
+            match operand(&said).map_err(Raised)? {
                 Some(part) => Ok(part),
                 None => {
                     let message = format!("the function gave a {}, not a grammar", said.get_type());
-                    Err(bound::Raised(PyTypeError::new_err(message)))
+                    Err(Raised(PyTypeError::new_err(message)))
                 }
             }
         });
@@ -368,9 +366,7 @@ impl PyGrammar {
         PyGrammar::made(self.part.repeat(0, Some(1)))
     }
 
-    /// A matcher at the beginning of a text. Matchers of one grammar and vocabulary share their caches.
-    ///
-    /// A grammar keeps the caches of the last four combinations of vocabulary and limits.
+    /// A matcher at the beginning of a text. Matchers of equal grammars share what they find out, which the vocabulary keeps.
     ///
     /// `end_tokens` end a complete text; the default is the vocabulary's end-of-generation ids. `fuel` limits the work
     /// of one call, in steps of at most about a tenth of a microsecond (2,500,000). `mask_bytes` limits the memory of cached
@@ -396,8 +392,8 @@ impl PyGrammar {
             automata_bytes: automata_bytes.unwrap_or(default.automata_bytes),
         };
         let known = Arc::clone(&vocabulary.get().0);
-        let matcher =
-            py.detach(|| self.bounds.get(&self.part, &known, end_tokens.as_deref(), limits)?.matcher());
+        let bound = || Grammar::of(&self.part, &known, end_tokens.as_deref(), limits);
+        let matcher = py.detach(|| bound()?.matcher());
         Ok(PyMatcher::of(matcher.map_err(to_py)?, Some(vocabulary)))
     }
 
@@ -405,11 +401,9 @@ impl PyGrammar {
     fn matches(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<bool> {
         let text = text_bytes(text, "text")?;
         let matches = || {
-            let limits = GrammarLimits::default();
-            bytewise::matches(
-                &*self.bounds.get(&self.part, bytewise::vocabulary(), Some(&[]), limits)?,
-                &text,
-            )
+            let vocabulary = bytewise::vocabulary();
+            let bound = Grammar::of(&self.part, vocabulary, Some(&[]), GrammarLimits::default())?;
+            bytewise::matches(&bound, &text)
         };
         py.detach(matches).map_err(to_py)
     }
@@ -424,13 +418,13 @@ impl PyGrammar {
     /// vocabulary share.
     fn memory(&self, py: Python<'_>, vocabulary: &Bound<'_, PyVocabulary>) -> PyResult<usize> {
         let known = &vocabulary.get().0;
-        let limits = GrammarLimits::default();
-        py.detach(|| Ok(self.bounds.get(&self.part, known, None, limits)?.memory())).map_err(to_py)
+        let bound = || Grammar::of(&self.part, known, None, GrammarLimits::default());
+        py.detach(|| Ok(bound()?.memory())).map_err(to_py)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let value = slf.get().value.as_ref().map(|value| value.clone_ref(slf.py()));
-        Ok((slf.get_type().getattr("_read")?, (slf.get().part.written(), value)))
+        Ok((slf.get_type().getattr("_read")?, (slf.get().part.written().to_string(), value)))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -438,7 +432,7 @@ impl PyGrammar {
     }
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        self.part.written().into_pyobject(py)?.hash()
+        self.part.written().as_ref().into_pyobject(py)?.hash()
     }
 
     fn __repr__(&self) -> String {
@@ -475,7 +469,7 @@ impl<'py> Constraint<'py> {
     ) -> PyResult<Box<dyn logitree::constraint::Matcher>> {
         match self {
             Constraint::Matcher(matcher) => Ok(matcher.try_borrow()?.inner.fork()),
-            Constraint::Grammar(grammar) => grammar.get().matcher_of(vocabulary).map_err(to_py),
+            Constraint::Grammar(grammar) => grammar.get().part.matcher(vocabulary).map_err(to_py),
             Constraint::Other(other) => {
                 let bind = other.py().import("logitree._constraint")?.getattr("bind")?;
                 let matcher = bind.call1((other, PyVocabulary(Arc::clone(vocabulary))))?;

@@ -19,7 +19,7 @@ pub use builder::Builder;
 use crate::trie::TokenTrie;
 use crate::{Error, ErrorKind, Result, TokenId};
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// The most tokens that a vocabulary may have.
 pub const MAX_TOKENS: usize = 1 << 24;
@@ -101,24 +101,40 @@ pub struct About {
 #[derive(Default)]
 struct Attached(OnceLock<Arc<dyn Any + Send + Sync>>);
 
+impl Attached {
+    /// What is there, or what `make` makes; `None` if it is of another type.
+    fn get<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<Arc<T>> {
+        Arc::clone(self.0.get_or_init(|| Arc::new(make()))).downcast().ok()
+    }
+}
+
 impl std::fmt::Debug for Attached {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.0.get().is_some() { "Attached" } else { "Nothing" })
     }
 }
 
+/// What is kept for as long as the vocabulary lives and holds the vocabulary itself: it holds a lent one, which does not
+/// keep it alive in turn.
+#[derive(Debug)]
+enum Holding {
+    Own(Arc<Attached>),
+    Lent(Weak<Attached>),
+}
+
 /// An immutable vocabulary. Cheap to share in an `Arc`.
 #[derive(Debug)]
 pub struct Vocabulary {
-    bytes: Box<[u8]>,
+    bytes: Arc<[u8]>,
     /// `offsets[id]..offsets[id + 1]` are the token's bytes.
-    offsets: Box<[u32]>,
-    kinds: Box<[TokenKind]>,
+    offsets: Arc<[u32]>,
+    kinds: Arc<[TokenKind]>,
     about: About,
     fingerprint: u128,
     /// Shared by vocabularies with the same tokens.
     trie: Arc<OnceLock<Result<TokenTrie>>>,
-    attached: Attached,
+    attached: Arc<Attached>,
+    holding: Holding,
 }
 
 impl Vocabulary {
@@ -163,7 +179,8 @@ impl Vocabulary {
             about,
             fingerprint,
             trie: Arc::default(),
-            attached: Attached::default(),
+            attached: Arc::default(),
+            holding: Holding::Own(Arc::default()),
         })
     }
 
@@ -261,8 +278,33 @@ impl Vocabulary {
     /// What the room that meets grammars keeps with this vocabulary; `make` makes it on the first call. `None` if
     /// something of another type is kept already.
     pub fn attached<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<Arc<T>> {
-        let kept = self.attached.0.get_or_init(|| Arc::new(make()));
-        Arc::clone(kept).downcast().ok()
+        self.attached.get(make)
+    }
+
+    /// As [`Vocabulary::attached`], for what holds a vocabulary: it must hold [`Vocabulary::lent`], or the two keep each
+    /// other alive. `None` too where this one is lent and its owner is gone.
+    pub fn holding<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<Arc<T>> {
+        match &self.holding {
+            Holding::Own(own) => own.get(make),
+            Holding::Lent(lent) => lent.upgrade()?.get(make),
+        }
+    }
+
+    /// The same vocabulary without a part in what [`Vocabulary::holding`] keeps alive. Tokens, trie and tables are shared.
+    pub fn lent(&self) -> Vocabulary {
+        Vocabulary {
+            bytes: Arc::clone(&self.bytes),
+            offsets: Arc::clone(&self.offsets),
+            kinds: Arc::clone(&self.kinds),
+            about: self.about.clone(),
+            fingerprint: self.fingerprint,
+            trie: Arc::clone(&self.trie),
+            attached: Arc::clone(&self.attached),
+            holding: Holding::Lent(match &self.holding {
+                Holding::Own(own) => Arc::downgrade(own),
+                Holding::Lent(lent) => Weak::clone(lent),
+            }),
+        }
     }
 }
 

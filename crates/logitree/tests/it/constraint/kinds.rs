@@ -55,7 +55,7 @@ fn bound(pattern: &str) -> Box<dyn Matcher> {
 
 #[test]
 fn texts() {
-    let made = OneOf { following: Some(b"c".to_vec()), ..OneOf::new(["ab", "b", "abab"]) };
+    let made = OneOf::new(["ab", "b", "abab"]).followed_by("c");
     let end = End { following: Some(b"c".to_vec()), ..End::default() };
     same(&made, Choices::new(&["ab", "b", "abab"], &vocabulary(), &end).unwrap().matcher());
 }

@@ -1,9 +1,9 @@
 //! Constraints and their matchers: the laws, and each kind against its naive version.
 
+mod binding;
 mod canonical;
 mod certain;
 mod compose;
-
 mod intersection;
 mod kinds;
 mod laws;

@@ -631,7 +631,7 @@ fn compositions_know_the_spans_of_their_only_skeleton() {
     let (vocabulary, _) = words();
     let plan = Composition::of(Arc::new(planner()));
     let grammar = GrammarNode::read(Syntax::Regex("[^0]*".into())).unwrap();
-    let both = plan.both(&Composition::grammar(grammar, None)).unwrap();
+    let both = plan.both(&Composition::grammar(grammar)).unwrap();
     for whole in [plan.at_most(90).unwrap(), both] {
         let mut matcher = whole.matcher(&vocabulary).unwrap();
         for token in [261, 256] {
