@@ -69,6 +69,7 @@ class Logitree:
 
     def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
         """Grammar and matcher; each sequence is a fork of it."""
+        self._vocabulary.clear_bindings()  # the same grammar again is a first use too
         try:
             made = lt.Grammar
             grammar = made.gbnf(source) if form == "gbnf" else made.json_schema(source, order=self._order)
