@@ -271,41 +271,6 @@ logitree_status logitree_vocabulary_prepare(const logitree_vocabulary *vocabular
    Pointers: length bytes may be read at json; a handle may be written at out. */
 logitree_status logitree_constraint_from_json(const char *json, size_t length, logitree_constraint **out);
 
-/* One of count texts, in any tokens that spell it; following, unless it is NULL, comes after every one of them and
-   is generated too.
-
-   Pointers: count texts may be read at list and, if it is not NULL, one at following; a handle may be written at
-   out. */
-logitree_status logitree_constraint_choices(
-    const logitree_text *list,
-    size_t count,
-    const logitree_text *following,
-    logitree_constraint **out);
-
-/* Texts that match a regular expression as a whole (ECMA-262's syntax and common additions).
-
-   Pointers: length bytes may be read at pattern; a handle may be written at out. */
-logitree_status logitree_constraint_regex(const char *pattern, size_t length, logitree_constraint **out);
-
-/* A grammar in llama.cpp's notation, from the rule root; NULL: from "root".
-
-   Pointers: length bytes may be read at source; root is NULL or ends in a byte of 0; a handle may be written at out. */
-logitree_status logitree_constraint_gbnf(
-    const char *source,
-    size_t length,
-    const char *root,
-    logitree_constraint **out);
-
-/* A grammar in llguidance's Lark, from its rule start.
-
-   Pointers: length bytes may be read at source; a handle may be written at out. */
-logitree_status logitree_constraint_lark(const char *source, size_t length, logitree_constraint **out);
-
-/* JSON that is valid under a schema, keys in the schema's order. Options: logitree_constraint_from_json.
-
-   Pointers: length bytes may be read at schema; a handle may be written at out. */
-logitree_status logitree_constraint_json_schema(const char *schema, size_t length, logitree_constraint **out);
-
 /* A leaf of a token-tree payload {"modelId": ..., "descriptors": [{"path": ..., "leaves": [{"name": ..., "tokens":
    [...]}]}]}.
 
@@ -342,20 +307,15 @@ logitree_status logitree_token_tree_to_binary(
 /* Forgets the built token trees that are cached by content, 128 at most. Those in use live on. */
 void logitree_token_tree_cache_clear(void);
 
-/* A bounded reasoning block and then then; NULL: then anything.
+/* The constraint as JSON, which logitree_constraint_from_json reads. LOGITREE_ERROR_CONSTRAINT for one that a
+   program makes, such as a catalogue's handle.
 
-   begin, end: the tokens that begin and end the block. budget: the most tokens between them; LOGITREE_NO_LIMIT.
-   Other options: logitree_constraint_from_json.
-
-   Pointers: begin_count ids may be read at begin, end_count at end; a handle may be written at out. */
-logitree_status logitree_constraint_reasoning_budget(
-    const uint32_t *begin,
-    size_t begin_count,
-    const uint32_t *end,
-    size_t end_count,
-    size_t budget,
-    const logitree_constraint *then,
-    logitree_constraint **out);
+   Pointers: capacity bytes may be written at out, and a number at written. */
+logitree_status logitree_constraint_to_json(
+    const logitree_constraint *constraint,
+    uint8_t *out,
+    size_t capacity,
+    size_t *written);
 
 /* Frees a constraint. Matchers of it live on. NULL is no error. */
 logitree_status logitree_constraint_free(logitree_constraint *constraint);

@@ -144,10 +144,14 @@ public:
     }
     // A reasoning block of at most `budget` tokens between begin and end, then anything.
     static Constraint reasoning(const std::vector<Token> &begin, const std::vector<Token> &end, std::size_t budget) {
-        logitree_constraint *raw = nullptr;
-        check(logitree_constraint_reasoning_budget(begin.data(), begin.size(), end.data(), end.size(), budget, nullptr,
-                                                   &raw));
-        return Constraint(raw);
+        const auto ids = [](const std::vector<Token> &tokens) {
+            std::string list;
+            for (const Token token : tokens) list += (list.empty() ? "" : ",") + std::to_string(token);
+            return "[[" + list + "]]";
+        };
+        std::string json = R"({"type":"reasoning_budget","begin":)" + ids(begin) + R"(,"end":)" + ids(end);
+        if (budget != LOGITREE_NO_LIMIT) json += R"(,"budget":)" + std::to_string(budget);
+        return fromJson(json + "}");
     }
 };
 

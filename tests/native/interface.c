@@ -46,9 +46,10 @@ static logitree_vocabulary *vocabulary(void) {
 }
 
 static logitree_constraint *choices(const char *first, const char *second) {
-    logitree_text texts[2] = {text(first), text(second)};
+    char json[200];
+    snprintf(json, sizeof json, "{\"type\": \"choices\", \"texts\": [\"%s\", \"%s\"]}", first, second);
     logitree_constraint *made = NULL;
-    OK(logitree_constraint_choices(texts, 2, NULL, &made));
+    OK(logitree_constraint_from_json(json, LOGITREE_NUL_TERMINATED, &made));
     return made;
 }
 
@@ -152,7 +153,9 @@ static void constraints(void) {
         {LOGITREE_ERROR_CONSTRAINT, "{\"type\": \"regex\"}"},
         {LOGITREE_ERROR_CONSTRAINT, "{\"type\": \"regex\", \"pattern\": \"(\"}"},
         {LOGITREE_ERROR_CONSTRAINT, "{\"type\": \"regex\", \"pattern\": \"A\", \"flags\": \"i\"}"},
-        {LOGITREE_ERROR_CONSTRAINT, "{\"type\": \"sequence\", \"of\": [{\"type\": \"choices\", \"texts\": [\"A\"]}]}"},
+        {LOGITREE_OK, "{\"type\": \"sequence\", \"of\": [{\"type\": \"choices\", \"texts\": [\"A\"]}]}"},
+        {LOGITREE_OK, "{\"type\": \"both\", \"of\": [{\"type\": \"choices\", \"texts\": [\"A\"]}, {\"type\": \"text\"}]}"},
+        {LOGITREE_ERROR_CONSTRAINT, "{\"type\": \"both\", \"of\": []}"},
         {LOGITREE_ERROR_CONSTRAINT, "{\"type\": \"token_tree\"}"},
         {LOGITREE_ERROR_PAYLOAD, "{\"type\": \"token_tree\", \"payload\": {\"descriptors\": 5}}"},
         {LOGITREE_ERROR_CONSTRAINT, "{\"type\": \"token_tree\", \"binary\": \"***\"}"},
@@ -175,21 +178,18 @@ static void constraints(void) {
         }
     }
     logitree_constraint *made = NULL;
-    OK(logitree_constraint_regex("A{2}", 4, &made));
-    OK(logitree_constraint_free(made));
-    OK(logitree_constraint_gbnf("top ::= \"A\"", LOGITREE_NUL_TERMINATED, "top", &made));
-    OK(logitree_constraint_free(made));
-    OK(logitree_constraint_lark("start: \"A\" | \"B\"", LOGITREE_NUL_TERMINATED, &made));
-    OK(logitree_constraint_free(made));
-    OK(logitree_constraint_json_schema("{\"type\": \"null\"}", LOGITREE_NUL_TERMINATED, &made));
-    OK(logitree_constraint_free(made));
-    FAILS(LOGITREE_ERROR_ARGUMENT, logitree_constraint_regex("A\xff", 2, &made));
-    CHECK(strcmp(logitree_error_place(), "pattern, byte 1") == 0);
-    FAILS(LOGITREE_ERROR_ARGUMENT, logitree_constraint_regex(NULL, 3, &made));
-    FAILS(LOGITREE_ERROR_ARGUMENT, logitree_constraint_regex("A", SIZE_MAX - 1, &made));
+    FAILS(LOGITREE_ERROR_ARGUMENT, logitree_constraint_from_json(NULL, 3, &made));
+    FAILS(LOGITREE_ERROR_ARGUMENT, logitree_constraint_from_json("{", SIZE_MAX - 1, &made));
+    FAILS(LOGITREE_ERROR_CONSTRAINT, logitree_constraint_from_json("{\"type\": \"\xff\"}", 13, &made));
     logitree_matcher *none = NULL;
-    OK(logitree_constraint_choices(NULL, 0, NULL, &made));
+    static const char EMPTY[] = "{\"type\": \"choices\", \"texts\": []}";
+    OK(logitree_constraint_from_json(EMPTY, sizeof EMPTY - 1, &made));
     FAILS(LOGITREE_ERROR_CONSTRAINT, logitree_matcher_new(made, known, &none));
+    uint8_t written[64];
+    size_t n = 0;
+    OK(logitree_constraint_to_json(made, written, sizeof written, &n));
+    CHECK(n == 29 && memcmp(written, "{\"type\":\"choices\",\"texts\":[]}", n) == 0);
+    FAILS(LOGITREE_ERROR_BUFFER, logitree_constraint_to_json(made, written, 3, &n));
     OK(logitree_constraint_free(made));
     OK(logitree_vocabulary_free(known));
 }

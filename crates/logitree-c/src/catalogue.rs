@@ -8,8 +8,7 @@ use logitree::catalogue::{BeamRows, Catalogue, Continuations, Intersection, Item
 use logitree::Floats;
 
 use crate::batch::extent;
-use crate::constraint::{constraint_of, LogitreeConstraint};
-use crate::constraint_json::SharedConstraint;
+use crate::constraint::{constraint_of, LogitreeConstraint, SharedConstraint};
 use crate::handles::{handle, remove, shared};
 use crate::library::LOGITREE_NO_TOKEN;
 use crate::memory::{create, path, put, put_all, slice, slice_mut};

@@ -7,7 +7,7 @@ use logitree::sampling::{presets, registry, Breakers, Generator, Params, Seed, V
 use logitree::{Chain, Error, ErrorKind, Result, TokenId};
 use serde_json::Value as Json;
 
-use crate::json::{parse, Fields};
+use logitree::constraint::form::{parse, Fields};
 
 /// The chain that a notation names, with these parameters; without a notation, that of the parameter "preset":
 /// "llama_cpp" (the default), "tsampler" or "transformers".

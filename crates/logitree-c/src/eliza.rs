@@ -17,11 +17,12 @@ use logitree::{Constraint, Error, ErrorKind, Vocabulary};
 use logitree_llama::candidates::TokenData;
 use logitree_llama::{LlamaLibrary, RawSampler, SamplerOptions, SamplerState, Selection};
 
-use crate::constraint::{cached_tree, span_of};
 use crate::library::LOGITREE_NUL_TERMINATED;
 use crate::memory::{bytes, put};
 use crate::status::{argument, run, Failure, Outcome};
 use crate::LogitreeStatus;
+use logitree::constraint::token_tree::cache::cached;
+use logitree::constraint::TreeSpan;
 
 /// Bytes of `llama_token_data_array` on a 64-bit machine.
 const ARRAY: usize = 32;
@@ -82,7 +83,7 @@ pub unsafe extern "C" fn eliza_inference_set_token_trie(
             check_mode(mode)?;
             // SAFETY: the caller's promise.
             let payload = unsafe { bytes(payload, length, "trie_payload_json") }?;
-            cached_tree(payload, None).and_then(|tree| span_of(tree, None))?;
+            cached(payload, None).and_then(|tree| TreeSpan::at(tree, None))?;
             Ok((payload.into(), mode))
         };
         let (set, outcome) = match read() {
@@ -140,7 +141,7 @@ unsafe fn sampler(vocabulary: *const c_void, payload: &[u8], mode: c_int) -> Out
     if vocabulary.is_null() {
         return Err(argument("the vocabulary is NULL", "vocab"));
     }
-    let span = span_of(cached_tree(payload, None)?, None)?;
+    let span = TreeSpan::at(cached(payload, None)?, None)?;
     // SAFETY: the caller's promise; the functions have these names.
     let (known, library) = unsafe {
         let functions = LlamaLibrary::FUNCTIONS.map(symbol);

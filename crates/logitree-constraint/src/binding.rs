@@ -87,13 +87,14 @@ struct Born {
     _of: Box<dyn Any + Send + Sync>,
 }
 
-/// A copy of the matcher of `constraint`, which `make` makes where the vocabulary has none.
+/// A copy of the matcher of `constraint`, which `make` makes where the vocabulary has none, or there is no key.
 pub(crate) fn copied(
     vocabulary: &Arc<Vocabulary>,
+    key: Option<Key>,
     constraint: &(impl Constraint + Clone + 'static),
     make: impl FnOnce(&Arc<Vocabulary>) -> Result<Box<dyn Matcher>>,
 ) -> Result<Box<dyn Matcher>> {
-    let Some(key) = constraint.key() else { return make(vocabulary) };
+    let Some(key) = key else { return make(vocabulary) };
     let born = |known: &_| Ok(Born { matcher: make(known)?, _of: Box::new(constraint.clone()) });
     Ok(kept(vocabulary, key, born)?.matcher.fork())
 }
@@ -174,7 +175,8 @@ struct Binding {
 
 impl All {
     fn find<T: Any + Send + Sync>(&mut self, hash: u64, key: &Key) -> Option<Arc<T>> {
-        let found = self.by_hash.get_mut(&hash)?.iter_mut().find(|binding| binding.key == *key)?;
+        let is_it = |binding: &&mut Binding| binding.key == *key && binding.value.is::<T>();
+        let found = self.by_hash.get_mut(&hash)?.iter_mut().find(is_it)?;
         self.time += 1;
         found.used = self.time;
         Arc::clone(&found.value).downcast().ok()

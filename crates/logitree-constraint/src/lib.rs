@@ -14,6 +14,7 @@ mod canonical;
 mod choices;
 pub mod compose;
 mod finder;
+pub mod form;
 mod grammar;
 mod language;
 mod matcher;
@@ -30,7 +31,7 @@ use std::sync::Arc;
 
 pub use after_end::AfterEnd;
 pub use binding::{binding_count, clear_bindings, Key, MAX_BINDINGS, MAX_KEY_BYTES};
-pub use canonical::Canonical;
+pub use canonical::{Canonical, CanonicalSpelling};
 pub use choices::{Choices, OneOf, MAX_CHOICE_BYTES};
 pub use compose::{ComposedMatcher, Composition};
 pub use grammar::{Grammar, GrammarLimits};

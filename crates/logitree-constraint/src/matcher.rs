@@ -27,10 +27,11 @@ use super::binding::Key;
 use super::language::Bytewise;
 use super::query::Certain;
 use super::skeleton::SpanProgress;
-use crate::{ErrorKind, Result, TokenId};
+use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::expr::ByteSet;
 use logitree_tokens::mask::{words_for, AllowedTokens};
 use logitree_tokens::vocabulary::Vocabulary;
+use serde_json::Value;
 
 /// What may be generated: a value that knows no vocabulary, no model and no prompt.
 pub trait Constraint: Send + Sync {
@@ -45,6 +46,15 @@ pub trait Constraint: Send + Sync {
     /// nothing made of it is kept.
     fn key(&self) -> Option<Key> {
         None
+    }
+
+    /// The constraint as JSON, which [`form::read`](crate::form::read) reads.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] where it, or a part of it, has no form: it is a program, or bound to something.
+    fn form(&self) -> Result<Value> {
+        Err(Error::new(ErrorKind::Constraint, "a constraint of this kind has no JSON form")
+            .help("it is made by a program: make it again there"))
     }
 }
 

@@ -38,6 +38,7 @@
 
 pub mod catalogue;
 pub mod decoder;
+pub mod form;
 pub mod trace;
 
 pub use catalogue::{

@@ -14,11 +14,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 mod doubts;
+mod spelling;
 
 use super::query::Certain;
 use super::{AfterEnd, Matcher, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use doubts::{Doubts, Look, Walked};
+
+pub use spelling::CanonicalSpelling;
+
 use logitree_automata::interrupt::{self, Allowance};
 use logitree_tokens::mask::{bit, count, ids, remove_bit, words_for, AllowedTokens, TokenSet};
 use logitree_tokens::memo::Memo;

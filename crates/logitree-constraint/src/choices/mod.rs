@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 mod byte_rows;
 
 use crate::binding::{kept, recorded, Key};
+use crate::form::{as_text, written};
 use crate::row_matcher::RowMatcher;
 use crate::token_tree::TreeRows;
 use crate::token_tree::{Descriptor, Leaf, MAX_TOKENS};
@@ -18,6 +19,7 @@ use crate::{AfterEnd, Constraint, End, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
 use byte_rows::ByteRows;
 use logitree_tokens::vocabulary::Vocabulary;
+use serde_json::{json, Value};
 
 /// The most bytes that choices may hold, the following text counted once for each.
 pub const MAX_CHOICE_BYTES: usize = 1 << 24;
@@ -89,6 +91,18 @@ impl Constraint for OneOf {
 
     fn key(&self) -> Option<Key> {
         Some(self.own_key())
+    }
+
+    fn form(&self) -> Result<Value> {
+        let texts: Vec<Value> = self.texts.iter().map(|text| as_text(text)).collect::<Result<_>>()?;
+        let following = self.following.as_deref().map(as_text).transpose()?;
+        let fields = [
+            ("texts", texts.into()),
+            ("following", json!(following)),
+            ("spellings", json!(self.spellings.as_deref())),
+            ("end_tokens", json!(self.end_tokens)),
+        ];
+        Ok(written("choices", fields))
     }
 }
 

@@ -28,6 +28,7 @@ use std::sync::{Arc, OnceLock};
 use logitree_automata::stack::with_call_room;
 
 use super::binding::{copied, recorded, Key};
+use super::form::written;
 use super::language::joined::Joined;
 use super::language::product::Product;
 use super::language::{ByteLanguage, LanguageMatcher};
@@ -39,12 +40,15 @@ use logitree_grammar::rules::Rules;
 use logitree_grammar::Regex;
 use logitree_tokens::vocabulary::Vocabulary;
 use plan::{check_counts, Shape};
+use serde_json::{json, Value};
 use threads::Part;
 
 pub use threads::{ComposedMatcher, MAX_THREADS};
 
 /// Maximum nesting of compositions. A sequence of sequences counts once, and so does a choice of choices.
 pub const MAX_NESTED: usize = 100;
+/// Maximum nesting of compositions in JSON.
+pub const MAX_WRITTEN: usize = 50;
 /// Parts that a composition may have together.
 pub const MAX_PARTS: usize = 1 << 16;
 
@@ -562,10 +566,42 @@ impl Constraint for Composition {
     /// Those of the parts; [`ErrorKind::Constraint`] if nothing can be written, or if what a text ends with is not
     /// regular; [`ErrorKind::Limit`] if that is not decided within the limits.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        copied(vocabulary, self, |vocabulary| with_call_room(|| self.meet(vocabulary)?.matcher(vocabulary)))
+        copied(vocabulary, self.key(), self, |vocabulary| {
+            with_call_room(|| self.meet(vocabulary)?.matcher(vocabulary))
+        })
     }
 
     fn key(&self) -> Option<Key> {
-        Some(Key::new::<Composition>(Arc::clone(self.content()?), &()))
+        match &self.0.kind {
+            Kind::Grammar(node) => node.key(),
+            Kind::Other(constraint) => constraint.key(),
+            _ => Some(Key::new::<Composition>(Arc::clone(self.content()?), &())),
+        }
+    }
+
+    /// # Errors
+    /// Those of the parts; [`ErrorKind::Limit`] past [`MAX_WRITTEN`].
+    fn form(&self) -> Result<Value> {
+        if self.0.depth > MAX_WRITTEN {
+            let message = format!("compositions nested more than {MAX_WRITTEN} deep have no JSON form");
+            return Err(Error::new(ErrorKind::Limit, message));
+        }
+        let all = |parts: &[Composition]| parts.iter().map(Constraint::form).collect::<Result<Value>>();
+        Ok(match &self.0.kind {
+            Kind::Grammar(node) => node.form()?,
+            Kind::Other(constraint) => constraint.form()?,
+            Kind::Then(parts) => written("sequence", [("of", all(parts)?)]),
+            Kind::Either(parts) => written("either", [("of", all(parts)?)]),
+            Kind::Repeat { of, min, max } => {
+                written("repeat", [("of", of.form()?), ("min", json!(min)), ("max", json!(max))])
+            }
+            Kind::Both(parts) => written("both", [("of", all(parts)?)]),
+            Kind::Until([text, stop]) => written("until", [("of", text.form()?), ("stop", stop.form()?)]),
+            Kind::Ban { of, words, tokens } => {
+                written("ban", [("of", of.form()?), ("words", json!(words)), ("tokens", json!(tokens))])
+            }
+            Kind::Count(of, Bound::AtLeast(n)) => written("at_least", [("of", of.form()?), ("n", json!(n))]),
+            Kind::Count(of, Bound::AtMost(n)) => written("at_most", [("of", of.form()?), ("n", json!(n))]),
+        })
     }
 }

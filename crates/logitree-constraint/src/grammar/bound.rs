@@ -10,6 +10,7 @@ use super::matcher::GrammarMatcher;
 use super::memory::{MemoryBudget, Slot};
 use super::table::TerminalTables;
 use crate::binding::{kept, Key};
+use crate::form::written;
 use crate::{Constraint, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::ast::GrammarNode;
@@ -19,6 +20,7 @@ use logitree_grammar::json_schema::{self, JsonRules};
 use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
 use logitree_tokens::mask;
 use logitree_tokens::vocabulary::Vocabulary;
+use serde_json::Value;
 
 /// What a grammar may cost while it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -206,6 +208,11 @@ impl Constraint for GrammarNode {
 
     fn key(&self) -> Option<Key> {
         Some(Key::new::<GrammarNode>(Arc::clone(self.written()), &()))
+    }
+
+    fn form(&self) -> Result<Value> {
+        let parts = serde_json::from_str(self.written()).expect("it was written as JSON");
+        Ok(written("grammar", [("parts", parts)]))
     }
 }
 

@@ -21,11 +21,13 @@ mod tests;
 use std::sync::Arc;
 
 use super::binding::{kept, recorded, Key};
+use super::form::written;
 use super::{Constraint, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::vocabulary::Vocabulary;
 use matcher::ReasoningMatcher;
 use plan::Plan;
+use serde_json::{json, Value};
 
 pub use plan::ReasoningStart;
 pub use tags::tag;
@@ -73,18 +75,47 @@ impl Default for ReasoningOptions {
     }
 }
 
-impl ReasoningOptions {
-    /// What is compared.
-    fn content(&self) -> Vec<u8> {
-        let ReasoningOptions { begin, end, message, budget, soft, ramp, max_blocks, whole } = self;
-        recorded(&(begin, end, message, budget, soft, ramp.to_bits(), max_blocks, whole))
+/// A begin, an end or a message.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Tag {
+    /// By its ids.
+    Ids(Vec<TokenId>),
+    /// The token with this text.
+    Text(String),
+}
+
+impl Tag {
+    fn resolve(&self, vocabulary: &Vocabulary) -> Result<Vec<TokenId>> {
+        match self {
+            Tag::Ids(ids) => Ok(ids.clone()),
+            Tag::Text(text) => match tag(text.as_bytes(), vocabulary)? {
+                Some(id) => Ok(vec![id]),
+                None => {
+                    let error = Error::new(ErrorKind::Constraint, format!("no token is {text:?}"));
+                    Err(error.help("give the ids of its tokens"))
+                }
+            },
+        }
+    }
+
+    fn form(&self) -> Value {
+        match self {
+            Tag::Ids(ids) => json!(ids),
+            Tag::Text(text) => json!(text),
+        }
     }
 }
 
 /// The constraint of a reasoning block within a budget, and of what comes after it.
 #[derive(Clone)]
 pub struct Reasoning {
-    /// How the block looks and how long it may be.
+    /// What begins a block.
+    pub begin: Vec<Tag>,
+    /// What ends it. The first is the one that is forced.
+    pub end: Vec<Tag>,
+    /// What is forced before the end where the budget is spent.
+    pub message: Option<Tag>,
+    /// How long the block may be; begins, ends and message of it do not count.
     pub options: ReasoningOptions,
     /// Where in a block the output begins.
     pub start: ReasoningStart,
@@ -92,14 +123,30 @@ pub struct Reasoning {
     pub then: Option<Arc<dyn Constraint>>,
 }
 
+impl Reasoning {
+    fn content(&self) -> Vec<u8> {
+        let ReasoningOptions { budget, soft, ramp, max_blocks, whole, .. } = &self.options;
+        let tags = (&self.begin, &self.end, &self.message);
+        recorded(&(tags, budget, soft, ramp.to_bits(), max_blocks, whole))
+    }
+
+    fn budget(&self, vocabulary: &Arc<Vocabulary>) -> Result<ReasoningBudget> {
+        let all = |tags: &[Tag]| tags.iter().map(|tag| tag.resolve(vocabulary)).collect::<Result<_>>();
+        let message = self.message.as_ref().map_or(Ok(Vec::new()), |message| message.resolve(vocabulary))?;
+        let (begin, end) = (all(&self.begin)?, all(&self.end)?);
+        let options = ReasoningOptions { begin, end, message, ..self.options.clone() };
+        ReasoningBudget::new(options, vocabulary)
+    }
+}
+
 impl Constraint for Reasoning {
     /// # Errors
-    /// Those of [`ReasoningBudget::new`], [`ReasoningBudget::matcher`] and the constraint that follows.
+    /// [`ErrorKind::Constraint`] if a text is no token; those of [`ReasoningBudget::new`], [`ReasoningBudget::matcher`] and
+    /// the constraint that follows.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         let then = self.then.as_ref().map(|then| then.matcher(vocabulary)).transpose()?;
-        let key = Key::new::<ReasoningBudget>(self.options.content(), &());
-        let make = |vocabulary: &_| ReasoningBudget::new(self.options.clone(), vocabulary);
-        kept(vocabulary, key, make)?.matcher(self.start, then)
+        let key = Key::new::<ReasoningBudget>(self.content(), &());
+        kept(vocabulary, key, |vocabulary| self.budget(vocabulary))?.matcher(self.start, then)
     }
 
     fn key(&self) -> Option<Key> {
@@ -107,7 +154,33 @@ impl Constraint for Reasoning {
             None => None,
             Some(then) => Some(then.key()?),
         };
-        Some(Key::new::<Reasoning>(self.options.content(), &(self.start, then)))
+        Some(Key::new::<Reasoning>(self.content(), &(self.start, then)))
+    }
+
+    fn form(&self) -> Result<Value> {
+        let ReasoningOptions { budget, soft, ramp, max_blocks, whole, .. } = &self.options;
+        let tags = |tags: &[Tag]| Value::from_iter(tags.iter().map(Tag::form));
+        let then = self.then.as_ref().map(|then| then.form()).transpose()?;
+        let start = match self.start {
+            ReasoningStart::Outside => None,
+            ReasoningStart::Inside => Some("inside"),
+            ReasoningStart::Closing => Some("closing"),
+        };
+        let fields = [
+            ("begin", tags(&self.begin)),
+            ("end", tags(&self.end)),
+            ("message", json!(self.message.as_ref().map(Tag::form))),
+            ("budget", json!(budget)),
+            ("soft", json!(soft)),
+            ("ramp", json!(ramp)),
+            ("whole", json!(whole)),
+            ("start", json!(start)),
+            ("then", json!(then)),
+        ];
+        let mut form = written("reasoning_budget", fields);
+        // Null is no limit here.
+        form["max_blocks"] = json!(max_blocks);
+        Ok(form)
     }
 }
 

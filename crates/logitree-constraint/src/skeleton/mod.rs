@@ -27,6 +27,7 @@ pub use spans::{Skeleton, Span, SpanKind, MAX_ENUM_VALUES, MAX_FORM_BYTES, MAX_S
 pub use tracker::{ActiveSpan, MarkKind, SpanMark, Tracker};
 
 use super::binding::{kept, Key};
+use super::form::written;
 use super::token_tree::{DescriptorTree, TokenTree};
 use super::{Constraint, Grammar, GrammarLimits, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -36,6 +37,7 @@ use logitree_grammar::ast::GrammarNode;
 use logitree_tokens::vocabulary::Vocabulary;
 use matcher::SkeletonMatcher;
 use program::Program;
+use serde_json::{json, Value};
 
 /// Most leaves of the token trees of one skeleton.
 const MAX_LEAVES: usize = 8_192;
@@ -57,6 +59,8 @@ pub struct CompiledSkeleton {
     layout: Arc<Layout>,
     program: Arc<Program>,
     grammar: GrammarNode,
+    /// What it is generated with as a constraint.
+    options: SkeletonOptions,
 }
 
 impl Skeleton {
@@ -70,7 +74,8 @@ impl Skeleton {
         let program = program::program(&layout)?;
         let grammar = compile::grammar(&layout, &TokenTexts::default())?;
         let form = self.to_json().to_string().into();
-        Ok(CompiledSkeleton { form, layout: Arc::new(layout), program, grammar })
+        let options = SkeletonOptions::default();
+        Ok(CompiledSkeleton { form, layout: Arc::new(layout), program, grammar, options })
     }
 }
 
@@ -90,6 +95,12 @@ impl CompiledSkeleton {
         &self.grammar
     }
 
+    /// As a constraint that is generated with these options.
+    #[must_use]
+    pub fn with(self, options: SkeletonOptions) -> CompiledSkeleton {
+        CompiledSkeleton { options, ..self }
+    }
+
     /// A tracker at the beginning of a text.
     pub fn tracker(&self) -> Tracker {
         Tracker::new(&self.program)
@@ -105,9 +116,12 @@ impl CompiledSkeleton {
         vocabulary: &Arc<Vocabulary>,
         options: &SkeletonOptions,
     ) -> Result<Arc<BoundSkeleton>> {
+        kept(vocabulary, self.key_with(options), |vocabulary| self.bind_anew(vocabulary, options))
+    }
+
+    fn key_with(&self, options: &SkeletonOptions) -> Key {
         let tree = options.tree.as_ref().map_or(0, |tree| Arc::as_ptr(tree) as usize);
-        let key = Key::new::<BoundSkeleton>(Arc::clone(&self.form), &(tree, &options.run_tokens));
-        kept(vocabulary, key, |vocabulary| self.bind_anew(vocabulary, options))
+        Key::new::<CompiledSkeleton>(Arc::clone(&self.form), &(tree, &options.run_tokens))
     }
 
     fn bind_anew(&self, vocabulary: &Arc<Vocabulary>, options: &SkeletonOptions) -> Result<BoundSkeleton> {
@@ -268,16 +282,25 @@ impl BoundSkeleton {
 }
 
 impl Constraint for CompiledSkeleton {
-    /// With any tokens that spell the text.
-    ///
     /// # Errors
     /// Those of [`CompiledSkeleton::bind`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        self.bind(vocabulary, &SkeletonOptions::default())?.matcher()
+        self.bind(vocabulary, &self.options)?.matcher()
     }
 
     fn key(&self) -> Option<Key> {
-        Some(Key::new::<CompiledSkeleton>(Arc::clone(&self.form), &()))
+        Some(self.key_with(&self.options))
+    }
+
+    fn form(&self) -> Result<Value> {
+        let SkeletonOptions { tree, run_tokens } = &self.options;
+        let tree = tree.as_ref().map(|tree| tree.to_json()).transpose()?;
+        let fields = [
+            ("skeleton", serde_json::from_str(&self.form).expect("it was written as JSON")),
+            ("tree", json!(tree)),
+            ("run_tokens", json!((!run_tokens.is_empty()).then_some(run_tokens))),
+        ];
+        Ok(written("skeleton", fields))
     }
 }
 
@@ -286,5 +309,9 @@ impl Constraint for Skeleton {
     /// Those of [`Skeleton::compile`] and [`CompiledSkeleton::bind`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         self.compile()?.matcher(vocabulary)
+    }
+
+    fn form(&self) -> Result<Value> {
+        Ok(written("skeleton", [("skeleton", self.to_json())]))
     }
 }

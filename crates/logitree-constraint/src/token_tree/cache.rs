@@ -11,8 +11,9 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 use rustc_hash::FxHasher;
 use xxhash_rust::xxh3::{xxh3_128_with_seed, xxh3_64};
 
-use super::TokenTree;
+use super::{PayloadCheck, TokenTree};
 use crate::Result;
+use logitree_tokens::vocabulary::Vocabulary;
 
 /// Entries in [`token_trees`].
 pub const TOKEN_TREE_ENTRIES: usize = 128;
@@ -24,6 +25,18 @@ pub const MAX_CONTENT: usize = 16 << 20;
 pub fn token_trees() -> &'static ContentCache<TokenTree> {
     static TREES: LazyLock<ContentCache<TokenTree>> = LazyLock::new(|| ContentCache::new(TOKEN_TREE_ENTRIES));
     &TREES
+}
+
+/// The tree of a payload's JSON text, from [`token_trees`] where it is there. With a vocabulary its ids and names are checked.
+///
+/// # Errors
+/// As [`TokenTree::from_json`].
+pub fn cached(payload: &[u8], vocabulary: Option<&Vocabulary>) -> Result<Arc<TokenTree>> {
+    let check = PayloadCheck { vocabulary, ..PayloadCheck::default() };
+    let context = vocabulary.map_or(0, Vocabulary::fingerprint).to_le_bytes();
+    let context = [b"c", &context[..]].concat();
+    token_trees()
+        .get_or_build(Key { content: payload, context: &context }, || TokenTree::from_json(payload, &check))
 }
 
 /// What an entry is known by: the content itself, and what else its building depended on.

@@ -16,6 +16,7 @@ mod tree_rows;
 
 use crate::binding::{copied, recorded, Key};
 use crate::choices::{spell, Choices};
+use crate::form::{as_text, descriptor, leaves, written};
 use crate::row_matcher::RowMatcher;
 use crate::{AfterEnd, Constraint, End, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -24,6 +25,7 @@ use logitree_tokens::vocabulary::Vocabulary;
 pub use payload::{Descriptor, Leaf, Payload, MAX_TOKENS, MAX_TOKEN_ID};
 pub(crate) use sequence_trie::SequenceTrie;
 pub use sequence_trie::{Node, ROOT};
+use serde_json::{json, Value};
 pub(crate) use tree_rows::TreeRows;
 
 /// A payload, compiled. Hold it in an `Arc`: its matchers share it.
@@ -69,6 +71,20 @@ impl TokenTree {
     /// From one compiled descriptor, which knows no model.
     pub fn from_descriptor(descriptor: Arc<DescriptorTree>) -> TokenTree {
         TokenTree::from_descriptors(None, vec![descriptor])
+    }
+
+    /// From a descriptor's binary form.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Payload`] with the offset for malformed bytes, or if no leaf is there.
+    pub fn from_binary(bytes: &[u8]) -> Result<TokenTree> {
+        let descriptor = DescriptorTree::from_binary(bytes)?;
+        if descriptor.leaf_count() == 0 {
+            let message = format!("the descriptor {:?} has no leaves", descriptor.path());
+            let error = Error::new(ErrorKind::Payload, message);
+            return Err(error.help("give a descriptor with leaves, or no token tree"));
+        }
+        Ok(TokenTree::from_descriptor(Arc::new(descriptor)))
     }
 
     /// Checks that every id is below `size`.
@@ -142,6 +158,19 @@ impl TokenTree {
         Ok(Box::new(RowMatcher::new(Arc::new(rows), AfterEnd::Free)))
     }
 
+    /// The payload, which [`TokenTree::from_json`] reads.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] where names of leaves are lost.
+    pub(crate) fn to_json(&self) -> Result<Value> {
+        if self.descriptors.iter().any(|descriptor| descriptor.names().is_empty()) {
+            let message = "the names of the token tree's leaves are lost";
+            return Err(Error::new(ErrorKind::Constraint, message).help("make the tree from its payload"));
+        }
+        let descriptors: Vec<Value> = self.descriptors.iter().map(|one| leaves(one)).collect();
+        Ok(json!({ "modelId": self.model_id, "descriptors": descriptors }))
+    }
+
     /// Heap bytes held.
     pub fn bytes(&self) -> usize {
         self.descriptors.iter().map(|descriptor| descriptor.bytes()).sum()
@@ -162,6 +191,22 @@ pub struct TreeSpan {
 }
 
 impl TreeSpan {
+    /// The span of a path, which may be left out where there is one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`] for an unknown path, or for none where there are several.
+    pub fn at(tree: Arc<TokenTree>, path: Option<&str>) -> Result<TreeSpan> {
+        let path = match (path, tree.descriptors()) {
+            (None, [only]) => only.path().to_string(),
+            (None, all) => {
+                let message = format!("the token tree has {} paths: say which", all.len());
+                return Err(Error::new(ErrorKind::Constraint, message));
+            }
+            (Some(path), _) => tree.descriptor(path)?.path().to_string(),
+        };
+        Ok(TreeSpan { tree, path, following: None, end_tokens: None })
+    }
+
     /// A matcher at the beginning of a leaf. Without a vocabulary, there is no following text and no default end token.
     ///
     /// # Errors
@@ -179,13 +224,24 @@ impl Constraint for TreeSpan {
     /// # Errors
     /// As [`TreeSpan::bind`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        copied(vocabulary, self, |vocabulary| self.bind(Some(vocabulary)))
+        copied(vocabulary, self.key(), self, |vocabulary| self.bind(Some(vocabulary)))
     }
 
     /// By the tree's address: equal payloads are one tree in [`cache`].
     fn key(&self) -> Option<Key> {
         let tree = Arc::as_ptr(&self.tree) as usize;
         Some(Key::new::<TreeSpan>(recorded(&(tree, &self.path)), &(&self.following, &self.end_tokens)))
+    }
+
+    /// With the one descriptor.
+    fn form(&self) -> Result<Value> {
+        let following = self.following.as_deref().map(as_text).transpose()?;
+        let fields = [
+            descriptor(self.tree.descriptor(&self.path)?),
+            ("following", json!(following)),
+            ("end_tokens", json!(self.end_tokens)),
+        ];
+        Ok(written("token_tree", fields))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use logitree::constraint::compose::Composition;
+use logitree::constraint::reasoning::Tag;
 use logitree::constraint::{
     binding_count, clear_bindings, Constraint, Grammar, GrammarLimits, Matcher, OneOf, PayloadCheck,
     Reasoning, ReasoningOptions, Recogniser, Skeleton, TokenTree, TreeSpan, MAX_BINDINGS,
@@ -39,8 +40,14 @@ fn kinds() -> Vec<Box<dyn Constraint>> {
     let part = || Composition::grammar(schema());
     let choices = || OneOf::new(["ab", "b"]).followed_by("c").ended_by(vec![256]);
     let other = || Composition::of(Arc::new(choices()));
-    let options = || ReasoningOptions { begin: vec![vec![257]], end: vec![vec![258]], ..Default::default() };
-    let reasoning = |then| Reasoning { options: options(), start: Default::default(), then };
+    let reasoning = |then| Reasoning {
+        begin: vec![Tag::Ids(vec![257])],
+        end: vec![Tag::Text("</think>".into())],
+        message: None,
+        options: ReasoningOptions::default(),
+        start: Default::default(),
+        then,
+    };
     let skeleton =
         Skeleton::from_json(r#"{"spans": [{"kind": "literal", "value": "{"}, {"kind": "number"}]}"#);
     vec![
@@ -48,12 +55,11 @@ fn kinds() -> Vec<Box<dyn Constraint>> {
         Box::new(choices()),
         Box::new(OneOf::new(["ab"]).spelled(vec![vec![97, 98]])),
         Box::new(skeleton.unwrap().compile().unwrap()),
-        Box::new(part()),
         Box::new(Composition::then([part(), other()]).unwrap()),
         Box::new(Composition::either([part(), other()]).unwrap()),
         Box::new(part().both(&other()).unwrap()),
-        Box::new(part().repeat(1, Some(3)).unwrap()),
-        Box::new(part().repeat(1, Some(4)).unwrap()),
+        Box::new(other().repeat(1, Some(3)).unwrap()),
+        Box::new(other().repeat(1, Some(4)).unwrap()),
         Box::new(Composition::until(&Composition::grammar(text()), &part_text("end")).unwrap()),
         Box::new(other().without(vec!["x".into()], vec![vec![1]]).unwrap()),
         Box::new(other().at_most(4).unwrap()),
@@ -99,6 +105,16 @@ fn keys_are_contents() {
     let unknown = Recogniser::new(|| unreachable!());
     assert!(unknown.key().is_none());
     assert!(Composition::of(Arc::new(unknown)).at_most(3).unwrap().key().is_none());
+}
+
+#[test]
+fn what_is_written_is_read_again() {
+    for constraint in kinds() {
+        let form = constraint.form().unwrap().to_string();
+        let read = logitree::form::read(form.as_bytes()).unwrap_or_else(|error| panic!("{form}: {error}"));
+        assert_eq!(read.form().unwrap().to_string(), form);
+        assert_eq!(read.key(), constraint.key(), "{form}");
+    }
 }
 
 #[test]

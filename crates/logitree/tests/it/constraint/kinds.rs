@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::support::laws::look;
 use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, Intersection, ItemWalk};
-use logitree::constraint::reasoning::ReasoningStart;
+use logitree::constraint::reasoning::{ReasoningStart, Tag};
 use logitree::constraint::{
     Choices, Constraint, End, Grammar, GrammarLimits, Matcher, OneOf, PayloadCheck, Reasoning,
     ReasoningBudget, ReasoningOptions, TokenTree, TreeSpan,
@@ -78,14 +78,12 @@ fn a_span_of_a_token_tree() {
 
 #[test]
 fn reasoning_and_what_follows() {
-    let options = ReasoningOptions {
-        begin: vec![vec![5]],
-        end: vec![vec![6]],
-        budget: Some(1),
-        ..ReasoningOptions::default()
-    };
+    let options = ReasoningOptions { budget: Some(1), ..ReasoningOptions::default() };
     let then: Option<Arc<dyn Constraint>> = Some(Arc::new(regex("ab|c")));
-    let made = Reasoning { options: options.clone(), start: ReasoningStart::Outside, then };
+    let (begin, end) = (vec![Tag::Ids(vec![5])], vec![Tag::Text("</think>".into())]);
+    let made =
+        Reasoning { begin, end, message: None, options: options.clone(), start: Default::default(), then };
+    let options = ReasoningOptions { begin: vec![vec![5]], end: vec![vec![6]], ..options };
     let budget = ReasoningBudget::new(options, &vocabulary()).unwrap();
     same(&made, budget.matcher(ReasoningStart::Outside, Some(bound("ab|c"))).unwrap());
 }

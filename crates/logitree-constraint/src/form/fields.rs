@@ -1,6 +1,7 @@
 //! Reads fields of JSON objects; what is wrong has a JSON pointer, and a field that nothing reads is an error.
 
-use logitree::{Error, ErrorKind, Result, TokenId};
+use crate::{Error, ErrorKind, Result, TokenId};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 /// The longest JSON text that is read whole.
@@ -80,58 +81,52 @@ impl Fields {
 
     /// A text that may be left out.
     pub fn optional_text(&mut self, name: &str) -> Result<Option<String>> {
-        if self.fields.get(name).is_none_or(Value::is_null) {
-            self.take(name);
-            return Ok(None);
-        }
-        self.text(name).map(Some)
+        self.read(name, "a string")
     }
 
     /// A switch; false where it is left out.
     pub fn switch(&mut self, name: &str) -> Result<bool> {
-        match self.take(name) {
-            None => Ok(false),
-            Some(Value::Bool(on)) => Ok(on),
-            Some(_) => Err(self.wrong(name, "true or false")),
-        }
+        Ok(self.read(name, "true or false")?.unwrap_or(false))
     }
 
     /// A whole number from 0 on, that may be left out.
     pub fn count(&mut self, name: &str) -> Result<Option<usize>> {
-        let Some(value) = self.take(name) else { return Ok(None) };
-        let number = value.as_u64().and_then(|n| usize::try_from(n).ok());
-        number.map(Some).ok_or_else(|| self.wrong(name, "a whole number from 0 on"))
+        self.read(name, "a whole number from 0 on")
     }
 
     /// A token id, that may be left out.
     pub fn token(&mut self, name: &str) -> Result<Option<TokenId>> {
-        let Some(value) = self.take(name) else { return Ok(None) };
-        token(&value).map(Some).ok_or_else(|| self.wrong(name, "a token id"))
+        self.read(name, "a token id")
     }
 
     /// Token ids, that may be left out.
     pub fn tokens(&mut self, name: &str) -> Result<Option<Vec<TokenId>>> {
-        let Some(value) = self.take(name) else { return Ok(None) };
-        let ids = value.as_array().and_then(|ids| ids.iter().map(token).collect());
-        ids.map(Some).ok_or_else(|| self.wrong(name, "a list of token ids"))
+        self.read(name, "a list of token ids")
+    }
+
+    /// Whether a field is there and not null.
+    pub fn is_given(&self, name: &str) -> bool {
+        self.fields.get(name).is_some_and(|value| !value.is_null())
+    }
+
+    /// A value of any type, that may be left out; `what` it must be.
+    pub fn read<T: DeserializeOwned>(&mut self, name: &str, what: &str) -> Result<Option<T>> {
+        self.take(name).map(|value| self.of(value, name, what)).transpose()
+    }
+
+    /// The value of a field that was taken.
+    pub fn of<T: DeserializeOwned>(&self, value: Value, name: &str, what: &str) -> Result<T> {
+        serde_json::from_value(value).map_err(|_| self.wrong(name, what))
     }
 
     /// A list; empty where it is left out.
     pub fn list(&mut self, name: &str) -> Result<Vec<Value>> {
-        match self.take(name) {
-            None => Ok(Vec::new()),
-            Some(Value::Array(items)) => Ok(items),
-            Some(_) => Err(self.wrong(name, "a list")),
-        }
+        Ok(self.read(name, "a list")?.unwrap_or_default())
     }
 
     /// A list of texts; empty where it is left out.
     pub fn texts(&mut self, name: &str) -> Result<Vec<String>> {
-        let texts = self.list(name)?.into_iter().map(|item| match item {
-            Value::String(text) => Some(text),
-            _ => None,
-        });
-        texts.collect::<Option<_>>().ok_or_else(|| self.wrong(name, "a list of strings"))
+        Ok(self.read(name, "a list of strings")?.unwrap_or_default())
     }
 
     /// All fields that are left, with their names.
@@ -149,10 +144,6 @@ impl Fields {
             Some(name) => Err(wrong(self.kind, &format!("there is no field {name:?} here"), &self.at(name))),
         }
     }
-}
-
-fn token(value: &Value) -> Option<TokenId> {
-    value.as_u64().and_then(|id| TokenId::try_from(id).ok())
 }
 
 /// A value as JSON text: a string is taken as that text.
