@@ -159,33 +159,23 @@ void logitree_error_clear(void);
 /* The name of a status, such as "ERROR_TOKEN"; "UNKNOWN" for another number. It lives forever. */
 const char *logitree_status_name(int32_t status);
 
-/* The vocabulary of a GGUF file, a whole model or vocabulary-only.
-
-   Pointers: path is NULL or ends in a byte of 0; a handle may be written at out. */
+/* The vocabulary of a GGUF file, a whole model or vocabulary-only. path ends in a byte of 0. */
 logitree_status logitree_vocabulary_from_gguf(const char *path, logitree_vocabulary **out);
 
 /* The vocabulary of a Hugging Face tokenizer.json. Ends of generation are the added tokens with well-known texts:
-   logitree_vocabulary_with_end_tokens names others.
-
-   Pointers: As logitree_vocabulary_from_gguf. */
+   logitree_vocabulary_with_end_tokens names others. */
 logitree_status logitree_vocabulary_from_tokenizer_json(const char *path, logitree_vocabulary **out);
 
-/* The same from the content of such a file.
-
-   Pointers: length bytes may be read at data; a handle may be written at out. */
+/* The same from the content of such a file. */
 logitree_status logitree_vocabulary_from_tokenizer_json_bytes(
     const uint8_t *data,
     size_t length,
     logitree_vocabulary **out);
 
-/* The vocabulary of a Mistral tekken JSON file.
-
-   Pointers: As logitree_vocabulary_from_gguf. */
+/* The vocabulary of a Mistral tekken JSON file. */
 logitree_status logitree_vocabulary_from_tekken(const char *path, logitree_vocabulary **out);
 
-/* The vocabulary of a SentencePiece model file.
-
-   Pointers: As logitree_vocabulary_from_gguf. */
+/* The vocabulary of a SentencePiece model file. */
 logitree_status logitree_vocabulary_from_sentencepiece(const char *path, logitree_vocabulary **out);
 
 /* The vocabulary of count tokens, whose ids are their positions.
@@ -194,7 +184,7 @@ logitree_status logitree_vocabulary_from_sentencepiece(const char *path, logitre
    Without it tokens are normal, and the end tokens control tokens.
 
    Pointers: count texts may be read at tokens and, if it is not NULL, count numbers at kinds; end_count ids at
-   end_tokens; a handle may be written at out. */
+   end_tokens. */
 logitree_status logitree_vocabulary_from_tokens(
     const logitree_text *tokens,
     size_t count,
@@ -203,9 +193,7 @@ logitree_status logitree_vocabulary_from_tokens(
     size_t end_count,
     logitree_vocabulary **out);
 
-/* The same tokens with other end-of-generation ids.
-
-   Pointers: count ids may be read at end_tokens; a handle may be written at out. */
+/* The same tokens with other end-of-generation ids. */
 logitree_status logitree_vocabulary_with_end_tokens(
     const logitree_vocabulary *vocabulary,
     const uint32_t *end_tokens,
@@ -221,14 +209,10 @@ logitree_status logitree_vocabulary_clear_bindings(const logitree_vocabulary *vo
 /* Frees a vocabulary. What was made with it lives on. NULL is no error. */
 logitree_status logitree_vocabulary_free(logitree_vocabulary *vocabulary);
 
-/* The number of tokens.
-
-   Pointers: A number may be written at size. */
+/* The number of tokens. */
 logitree_status logitree_vocabulary_size(const logitree_vocabulary *vocabulary, size_t *size);
 
-/* The bytes that a token stands for; for a token that is not text, its name. There is no byte of 0 after them.
-
-   Pointers: capacity bytes may be written at out, and a number at length. */
+/* The bytes that a token stands for; for a token that is not text, its name. There is no byte of 0 after them. */
 logitree_status logitree_vocabulary_token(
     const logitree_vocabulary *vocabulary,
     uint32_t token,
@@ -236,18 +220,14 @@ logitree_status logitree_vocabulary_token(
     size_t capacity,
     size_t *length);
 
-/* The end-of-generation ids, ascending.
-
-   Pointers: capacity ids may be written at out, and a number at count. */
+/* The end-of-generation ids, ascending. */
 logitree_status logitree_vocabulary_end_tokens(
     const logitree_vocabulary *vocabulary,
     uint32_t *out,
     size_t capacity,
     size_t *count);
 
-/* The bytes of count tokens, one after the other; of tokens that are not text, nothing.
-
-   Pointers: count ids may be read at tokens, capacity bytes written at out, and a number at length. */
+/* The bytes of count tokens, one after the other; of tokens that are not text, nothing. */
 logitree_status logitree_vocabulary_decode(
     const logitree_vocabulary *vocabulary,
     const uint32_t *tokens,
@@ -256,9 +236,7 @@ logitree_status logitree_vocabulary_decode(
     size_t capacity,
     size_t *length);
 
-/* 16 bytes that are equal for vocabularies with equal tokens, kinds and end ids, whatever they were read from.
-
-   Pointers: 16 bytes may be written at out. */
+/* 16 bytes that are equal for vocabularies with equal tokens, kinds and end ids, whatever they were read from. */
 logitree_status logitree_vocabulary_fingerprint(const logitree_vocabulary *vocabulary, uint8_t *out);
 
 /* Finds ahead what grammars need of this vocabulary, some 20 to 60 ms. Without it the first masks of the first
@@ -266,9 +244,7 @@ logitree_status logitree_vocabulary_fingerprint(const logitree_vocabulary *vocab
 logitree_status logitree_vocabulary_prepare(const logitree_vocabulary *vocabulary);
 
 /* The constraint that a JSON text describes: {"type": "json_schema", "schema": {...}} and so on; docs/c.md has all
-   types.
-
-   Pointers: length bytes may be read at json; a handle may be written at out. */
+   types. */
 logitree_status logitree_constraint_from_json(const char *json, size_t length, logitree_constraint **out);
 
 /* A leaf of a token-tree payload {"modelId": ..., "descriptors": [{"path": ..., "leaves": [{"name": ..., "tokens":
@@ -278,7 +254,7 @@ logitree_status logitree_constraint_from_json(const char *json, size_t length, l
    following: NULL, or a text that comes after the leaf. Built trees are cached by content.
 
    Pointers: length bytes may be read at payload; path is NULL or ends in a byte of 0; a text may be read at
-   following, if it is not NULL; a handle may be written at out. */
+   following, if it is not NULL. */
 logitree_status logitree_constraint_token_tree(
     const char *payload,
     size_t length,
@@ -287,9 +263,7 @@ logitree_status logitree_constraint_token_tree(
     const logitree_text *following,
     logitree_constraint **out);
 
-/* A leaf of a descriptor in its binary form.
-
-   Pointers: length bytes may be read at data; a handle may be written at out. */
+/* A leaf of a descriptor in its binary form. */
 logitree_status logitree_constraint_token_tree_binary(const uint8_t *data, size_t length, logitree_constraint **out);
 
 /* The binary form of a descriptor of a payload. Names of leaves are not part of it.
@@ -308,9 +282,7 @@ logitree_status logitree_token_tree_to_binary(
 void logitree_token_tree_cache_clear(void);
 
 /* The constraint as JSON, which logitree_constraint_from_json reads. LOGITREE_ERROR_CONSTRAINT for one that a
-   program makes, such as a catalogue's handle.
-
-   Pointers: capacity bytes may be written at out, and a number at written. */
+   program makes, such as a catalogue's handle. */
 logitree_status logitree_constraint_to_json(
     const logitree_constraint *constraint,
     uint8_t *out,
@@ -320,54 +292,38 @@ logitree_status logitree_constraint_to_json(
 /* Frees a constraint. Matchers of it live on. NULL is no error. */
 logitree_status logitree_constraint_free(logitree_constraint *constraint);
 
-/* A matcher at the beginning of a sequence. Constraint and vocabulary may be freed while it lives.
-
-   Pointers: A handle may be written at out. */
+/* A matcher at the beginning of a sequence. Constraint and vocabulary may be freed while it lives. */
 logitree_status logitree_matcher_new(
     const logitree_constraint *constraint,
     const logitree_vocabulary *vocabulary,
     logitree_matcher **out);
 
-/* An independent copy in the same state.
-
-   Pointers: A handle may be written at out. */
+/* An independent copy in the same state. */
 logitree_status logitree_matcher_fork(const logitree_matcher *matcher, logitree_matcher **out);
 
 /* Frees a matcher. NULL is no error. */
 logitree_status logitree_matcher_free(logitree_matcher *matcher);
 
-/* Number of token ids that masks cover.
-
-   Pointers: A number may be written at size. */
+/* Number of token ids that masks cover. */
 logitree_status logitree_matcher_vocabulary_size(const logitree_matcher *matcher, size_t *size);
 
 /* Writes the allowed tokens as a mask over words: bit id % 32 of word id / 32. count: at least the vocabulary's size
-   divided by 32, rounded up; words past that are 0, or all ones where nothing is masked.
-
-   Pointers: count words may be written at words. */
+   divided by 32, rounded up; words past that are 0, or all ones where nothing is masked. */
 logitree_status logitree_matcher_mask(logitree_matcher *matcher, uint32_t *words, size_t count);
 
-/* Sets the logits of all tokens that are not allowed to minus infinity, in place; the others are not written.
-
-   Pointers: count floats may be read and written at logits. */
+/* Sets the logits of all tokens that are not allowed to minus infinity, in place; the others are not written. */
 logitree_status logitree_matcher_apply(logitree_matcher *matcher, float *logits, size_t count);
 
-/* The allowed tokens, ascending; where nothing is masked, every id.
-
-   Pointers: capacity ids may be written at out, and a number at count. */
+/* The allowed tokens, ascending; where nothing is masked, every id. */
 logitree_status logitree_matcher_allowed(logitree_matcher *matcher, uint32_t *out, size_t capacity, size_t *count);
 
-/* Whether a token is allowed here.
-
-   Pointers: A truth value may be written at allowed. */
+/* Whether a token is allowed here. */
 logitree_status logitree_matcher_is_allowed(logitree_matcher *matcher, uint32_t token, bool *allowed);
 
 /* Accepts a token. LOGITREE_ERROR_TOKEN, and nothing changes, if it is not allowed here. */
 logitree_status logitree_matcher_accept(logitree_matcher *matcher, uint32_t token);
 
-/* Accepts all of count tokens or none.
-
-   Pointers: count ids may be read at tokens. */
+/* Accepts all of count tokens or none. */
 logitree_status logitree_matcher_accept_all(logitree_matcher *matcher, const uint32_t *tokens, size_t count);
 
 /* Forgets the last count tokens. LOGITREE_ERROR_STATE, and nothing changes, if fewer were accepted. */
@@ -377,30 +333,20 @@ logitree_status logitree_matcher_rollback(logitree_matcher *matcher, size_t coun
 logitree_status logitree_matcher_reset(logitree_matcher *matcher);
 
 /* The forced tokens: the run of tokens from here of which each is the only one allowed. They need no forward pass.
-   Changes nothing.
-
-   Pointers: capacity ids may be written at out, and a number at count. */
+   Changes nothing. */
 logitree_status logitree_matcher_forced(logitree_matcher *matcher, uint32_t *out, size_t capacity, size_t *count);
 
 /* Whether the constraint is over: complete, with no continuation. Then the end tokens alone are allowed, unless it
-   is open-ended; without end tokens, asking for the allowed tokens is an error.
-
-   Pointers: A truth value may be written at finished. */
+   is open-ended; without end tokens, asking for the allowed tokens is an error. */
 logitree_status logitree_matcher_is_finished(const logitree_matcher *matcher, bool *finished);
 
-/* Whether anything may follow the end of the constraint: nothing is masked there. So it is with token trees.
-
-   Pointers: A truth value may be written at open_ended. */
+/* Whether anything may follow the end of the constraint: nothing is masked there. So it is with token trees. */
 logitree_status logitree_matcher_is_open_ended(const logitree_matcher *matcher, bool *open_ended);
 
-/* Whether what was accepted is complete; more may still be allowed.
-
-   Pointers: A truth value may be written at accepting. */
+/* Whether what was accepted is complete; more may still be allowed. */
 logitree_status logitree_matcher_is_accepting(const logitree_matcher *matcher, bool *accepting);
 
-/* Number of tokens accepted, less those rolled back.
-
-   Pointers: A number may be written at count. */
+/* Number of tokens accepted, less those rolled back. */
 logitree_status logitree_matcher_accepted(const logitree_matcher *matcher, size_t *count);
 
 /* The chain of a notation of llama.cpp: "penalties;top_k;temperature", or its letters, "ekt"; "greedy" picks the
@@ -411,13 +357,10 @@ logitree_status logitree_matcher_accepted(const logitree_matcher *matcher, size_
    "transformers"; or "samplers" alone, a list of samplers in order with their own parameters: [{"name": "top_k",
    "k": 40}, {"name": "dist", "seed": 42, "rng": "xoroshiro128plus"}]. A chain that does not select can be applied.
 
-   Pointers: notation is NULL or ends in a byte of 0; length bytes may be read at parameters, if it is not NULL; a
-   handle may be written at out. */
+   Pointers: notation is NULL or ends in a byte of 0; length bytes may be read at parameters, if it is not NULL. */
 logitree_status logitree_chain_new(const char *notation, const char *parameters, size_t length, logitree_chain **out);
 
-/* An independent copy in the same state.
-
-   Pointers: A handle may be written at out. */
+/* An independent copy in the same state. */
 logitree_status logitree_chain_clone(const logitree_chain *chain, logitree_chain **out);
 
 /* Frees a chain. NULL is no error. */
@@ -426,9 +369,7 @@ logitree_status logitree_chain_free(logitree_chain *chain);
 /* Computes as llama.cpp does from the next step on, rounding and ties included, or as fast as possible. */
 logitree_status logitree_chain_set_parity(logitree_chain *chain, bool parity);
 
-/* Picks a token and accepts it in the chain (not in the matcher). matcher: NULL, or what allows tokens.
-
-   Pointers: count floats may be read at logits; an id may be written at token. */
+/* Picks a token and accepts it in the chain (not in the matcher). matcher: NULL, or what allows tokens. */
 logitree_status logitree_chain_sample(
     logitree_chain *chain,
     const float *logits,
@@ -436,9 +377,7 @@ logitree_status logitree_chain_sample(
     logitree_matcher *matcher,
     uint32_t *token);
 
-/* As logitree_chain_sample, without accepting the token.
-
-   Pointers: As logitree_chain_sample. */
+/* As logitree_chain_sample, without accepting the token. */
 logitree_status logitree_chain_draw(
     logitree_chain *chain,
     const float *logits,
@@ -448,10 +387,7 @@ logitree_status logitree_chain_draw(
 
 /* Applies the chain, which need not select, and writes the candidates that are left, in the chain's order: written
    ids, logits and probabilities. Nothing is accepted; a sampler that draws has drawn. matcher: NULL, or what allows
-   tokens. LOGITREE_ERROR_BUFFER if they do not fit: count elements always do.
-
-   Pointers: count floats may be read at logits; capacity values may be written at each of ids, left and
-   probabilities, and a number at written. */
+   tokens. LOGITREE_ERROR_BUFFER if they do not fit: count elements always do. */
 logitree_status logitree_chain_apply(
     logitree_chain *chain,
     const float *logits,
@@ -464,9 +400,7 @@ logitree_status logitree_chain_apply(
     size_t *written);
 
 /* Adds to the logits of count tokens at every step from the next one on, before the first sampler; -inf vetoes a
-   token. In place of former additions; with a count of 0 none is left.
-
-   Pointers: count ids may be read at ids, and as many floats at additions. */
+   token. In place of former additions; with a count of 0 none is left. */
 logitree_status logitree_chain_steer(logitree_chain *chain, const uint32_t *ids, const float *additions, size_t count);
 
 /* Records an accepted token, of the output or of the prompt. */
@@ -478,19 +412,13 @@ logitree_status logitree_chain_rollback(logitree_chain *chain, size_t count);
 /* Back to the initial state: same seed, nothing accepted. */
 logitree_status logitree_chain_reset(logitree_chain *chain);
 
-/* The state as bytes, without samplers and parameters: generators, histories, running means.
-
-   Pointers: capacity bytes may be written at out, and a number at length. */
+/* The state as bytes, without samplers and parameters: generators, histories, running means. */
 logitree_status logitree_chain_snapshot(const logitree_chain *chain, uint8_t *out, size_t capacity, size_t *length);
 
-/* Takes the state that a chain of the same samplers and parameters gave.
-
-   Pointers: length bytes may be read at snapshot. */
+/* Takes the state that a chain of the same samplers and parameters gave. */
 logitree_status logitree_chain_restore(logitree_chain *chain, const uint8_t *snapshot, size_t length);
 
-/* The samplers with their parameters, "->" between them: UTF-8 without a byte of 0 after it.
-
-   Pointers: capacity bytes may be written at out, and a number at length. */
+/* The samplers with their parameters, "->" between them: UTF-8 without a byte of 0 after it. */
 logitree_status logitree_chain_describe(const logitree_chain *chain, uint8_t *out, size_t capacity, size_t *length);
 
 /* Changes a numeric parameter from the next step on.
@@ -498,17 +426,14 @@ logitree_status logitree_chain_describe(const logitree_chain *chain, uint8_t *ou
    Pointers: parameter is NULL or ends in a byte of 0. */
 logitree_status logitree_chain_set(logitree_chain *chain, const char *parameter, double value);
 
-/* The entropy of the distribution of count logits, in nats or bits; infinite without a finite logit.
-
-   Pointers: count floats may be read at logits; a number may be written at out. */
+/* The entropy of the distribution of count logits, in nats or bits; infinite without a finite logit. */
 logitree_status logitree_metrics_entropy(const float *logits, size_t count, bool bits, double *out);
 
 /* The surprisal of a token: minus the logarithm of its probability, in nats or bits. ids: NULL, or the token of each
    logit, for the candidates that a chain left. Infinite for a token that is not there, and where its logit is not
    finite.
 
-   Pointers: count floats may be read at logits and, if it is not NULL, count ids at ids; a number may be written at
-   out. */
+   Pointers: count floats may be read at logits and, if it is not NULL, count ids at ids. */
 logitree_status logitree_metrics_surprisal(
     const float *logits,
     const uint32_t *ids,
@@ -518,10 +443,7 @@ logitree_status logitree_metrics_surprisal(
     double *out);
 
 /* The capacity best finite logits, descending, equal ones by id: their tokens and their probabilities under all
-   logits.
-
-   Pointers: count floats may be read at logits; capacity ids may be written at ids and as many numbers at
-   probabilities, and their number at written. */
+   logits. */
 logitree_status logitree_metrics_top(
     const float *logits,
     size_t count,
@@ -563,7 +485,7 @@ typedef struct logitree_decoder_options {
 /* A decoder over vocabulary, with copies of chain and matcher. matcher: NULL, or the constraint of the whole output.
    options: NULL for none.
 
-   Pointers: options is NULL or may be read, its texts too; a handle may be written at out. */
+   Pointers: options is NULL or may be read, its texts too. */
 logitree_status logitree_decoder_new(
     const logitree_vocabulary *vocabulary,
     const logitree_chain *chain,
@@ -571,28 +493,20 @@ logitree_status logitree_decoder_new(
     const logitree_decoder_options *options,
     logitree_decoder **out);
 
-/* An independent copy in the same state.
-
-   Pointers: A handle may be written at out. */
+/* An independent copy in the same state. */
 logitree_status logitree_decoder_fork(const logitree_decoder *decoder, logitree_decoder **out);
 
 /* Frees a decoder. NULL is no error. */
 logitree_status logitree_decoder_free(logitree_decoder *decoder);
 
-/* Counts a prompt's tokens in the chain's history, which the penalties read. Before the first token only.
-
-   Pointers: count ids may be read at tokens. */
+/* Counts a prompt's tokens in the chain's history, which the penalties read. Before the first token only. */
 logitree_status logitree_decoder_prime(logitree_decoder *decoder, const uint32_t *tokens, size_t count);
 
 /* One step: the allowed tokens, the chain, the pick, and its acceptance. Logits are read, never written; count: at
-   least the vocabulary's size.
-
-   Pointers: count floats may be read at logits; an id may be written at token. */
+   least the vocabulary's size. */
 logitree_status logitree_decoder_step(logitree_decoder *decoder, const float *logits, size_t count, uint32_t *token);
 
-/* As logitree_decoder_step with logits of 16 bits: bfloat16 or IEEE binary16.
-
-   Pointers: count numbers of 16 bits may be read at logits; an id may be written at token. */
+/* As logitree_decoder_step with logits of 16 bits: bfloat16 or IEEE binary16. */
 logitree_status logitree_decoder_step_half(
     logitree_decoder *decoder,
     const uint16_t *logits,
@@ -604,9 +518,7 @@ logitree_status logitree_decoder_step_half(
 logitree_status logitree_decoder_accept(logitree_decoder *decoder, uint32_t token);
 
 /* Accepts the forced tokens and writes them: evaluate them in one batch with the token before them. With too little
-   room nothing is accepted.
-
-   Pointers: capacity ids may be written at out, and a number at count. */
+   room nothing is accepted. */
 logitree_status logitree_decoder_take_forced(logitree_decoder *decoder, uint32_t *out, size_t capacity, size_t *count);
 
 /* Forgets the last count tokens: matcher, chain and history are as before them. */
@@ -624,30 +536,22 @@ logitree_status logitree_decoder_activate(logitree_decoder *decoder, const logit
    then. */
 logitree_status logitree_decoder_clear(logitree_decoder *decoder);
 
-/* The allowed tokens, ascending.
-
-   Pointers: capacity ids may be written at out, and a number at count. */
+/* The allowed tokens, ascending. */
 logitree_status logitree_decoder_allowed(logitree_decoder *decoder, uint32_t *out, size_t capacity, size_t *count);
 
 /* Why decoding is over (LOGITREE_FINISH_...; LOGITREE_RUNNING while it is not), and which stop text appeared.
    stop_index may be NULL.
 
-   Pointers: A number may be written at reason and, if it is not NULL, at stop_index. */
+   Pointers: a number may be written at reason and, if it is not NULL, at stop_index. */
 logitree_status logitree_decoder_finish(const logitree_decoder *decoder, uint32_t *reason, size_t *stop_index);
 
-/* The tokens so far, without a primed prompt.
-
-   Pointers: capacity ids may be written at out, and a number at count. */
+/* The tokens so far, without a primed prompt. */
 logitree_status logitree_decoder_tokens(const logitree_decoder *decoder, uint32_t *out, size_t capacity, size_t *count);
 
-/* A copy of the decoder's chain in its present state.
-
-   Pointers: A handle may be written at out. */
+/* A copy of the decoder's chain in its present state. */
 logitree_status logitree_decoder_chain(const logitree_decoder *decoder, logitree_chain **out);
 
-/* A copy of the running constraint in its present state; LOGITREE_ERROR_STATE if there is none.
-
-   Pointers: A handle may be written at out. */
+/* A copy of the running constraint in its present state; LOGITREE_ERROR_STATE if there is none. */
 logitree_status logitree_decoder_matcher(const logitree_decoder *decoder, logitree_matcher **out);
 
 /* Steps each decoder with its row of logits, in up to threads threads (0: one for each core).
@@ -671,9 +575,7 @@ logitree_status logitree_batch_step(
     logitree_status *statuses);
 
 /* Writes what each decoder may take next as a mask over its row of words; where it is finished, end_token alone.
-   After an error all rows are 0.
-
-   Pointers: count handles may be read at decoders; rows of width words, stride apart, may be written at words. */
+   After an error all rows are 0. */
 logitree_status logitree_batch_masks(
     logitree_decoder *const *decoders,
     size_t count,
@@ -683,10 +585,7 @@ logitree_status logitree_batch_masks(
     uint32_t end_token);
 
 /* Accepts each decoder's forced tokens, all decoders or none: row i's tokens are written at tokens + i * stride, and
-   their number to counts[i]. With too little room nothing is accepted and counts says how much is needed.
-
-   Pointers: count handles may be read at decoders; count * stride ids may be written at tokens, and count numbers at
-   counts. */
+   their number to counts[i]. With too little room nothing is accepted and counts says how much is needed. */
 logitree_status logitree_batch_take_forced(
     logitree_decoder *const *decoders,
     size_t count,
@@ -708,49 +607,37 @@ typedef struct logitree_beam {
 
 /* Opens an index file for reading; it stays mapped into memory.
 
-   Pointers: file is NULL or ends in a byte of 0; a handle may be written at out. */
+   Pointers: file is NULL or ends in a byte of 0. */
 logitree_status logitree_catalogue_open(const char *file, logitree_catalogue **out);
 
 /* Frees a catalogue. Walks and constraints of it live on. NULL is no error. */
 logitree_status logitree_catalogue_free(logitree_catalogue *catalogue);
 
-/* Number of items.
-
-   Pointers: A number may be written at size. */
+/* Number of items. */
 logitree_status logitree_catalogue_size(const logitree_catalogue *catalogue, uint64_t *size);
 
 /* The constraint that the output is an item; also, unless it is NULL, must allow it too.
 
-   end_token: the token that ends every item; LOGITREE_NO_TOKEN: an item ends by itself.
-
-   Pointers: A handle may be written at out. */
+   end_token: the token that ends every item; LOGITREE_NO_TOKEN: an item ends by itself. */
 logitree_status logitree_catalogue_constraint(
     const logitree_catalogue *catalogue,
     uint32_t end_token,
     const logitree_constraint *also,
     logitree_constraint **out);
 
-/* A walk over the catalogue as it is now.
-
-   Pointers: A handle may be written at out. */
+/* A walk over the catalogue as it is now. */
 logitree_status logitree_walk_new(const logitree_catalogue *catalogue, uint32_t end_token, logitree_walk **out);
 
 /* Frees a walk. NULL is no error. */
 logitree_status logitree_walk_free(logitree_walk *walk);
 
-/* The state where every item begins. -1 is a finished sequence, -2 one that took a token that is not allowed.
-
-   Pointers: A number may be written at state. */
+/* The state where every item begins. -1 is a finished sequence, -2 one that took a token that is not allowed. */
 logitree_status logitree_walk_start(const logitree_walk *walk, int64_t *state);
 
-/* Replaces each of count states by the one after its token.
-
-   Pointers: count states may be read and written at states, and count ids read at tokens. */
+/* Replaces each of count states by the one after its token. */
 logitree_status logitree_walk_advance(const logitree_walk *walk, int64_t *states, const uint32_t *tokens, size_t count);
 
-/* The allowed tokens of a state, ascending.
-
-   Pointers: capacity ids may be written at out, and a number at count. */
+/* The allowed tokens of a state, ascending. */
 logitree_status logitree_walk_allowed(
     const logitree_walk *walk,
     int64_t state,
@@ -762,9 +649,7 @@ logitree_status logitree_walk_allowed(
 
    states: the state of each row. logits: row i begins at logits + i * stride and has row_width floats. scores: the
    score of each row so far, minus infinity for one that ends; NULL: 0. groups: numbers that do not decrease; NULL:
-   one group. At most width times the number of groups are written.
-
-   Pointers: The rows may be read as said; capacity beams may be written at out, and a number at found. */
+   one group. At most width times the number of groups are written. */
 logitree_status logitree_walk_top(
     const logitree_walk *walk,
     const int64_t *states,
@@ -779,9 +664,7 @@ logitree_status logitree_walk_top(
     size_t capacity,
     size_t *found);
 
-/* Numbers of the items that are exactly what leads to a state, ascending.
-
-   Pointers: capacity numbers may be written at out, and a number at count. */
+/* Numbers of the items that are exactly what leads to a state, ascending. */
 logitree_status logitree_walk_items(
     const logitree_walk *walk,
     int64_t state,
@@ -862,7 +745,7 @@ typedef struct logitree_llama_counts {
 
    A sampler fails closed: after an error an end-of-generation token is the only candidate, until a reset.
 
-   Pointers: The functions are those of one libllama, which stays loaded while a sampler lives; the structs may be
+   Pointers: the functions are those of one libllama, which stays loaded while a sampler lives; the structs may be
    read; a pointer may be written at sampler and, if it is not NULL, a handle at record. libllama uses a sampler in
    one thread at a time. */
 logitree_status logitree_llama_sampler(

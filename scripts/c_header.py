@@ -1,6 +1,6 @@
 """Writes include/logitree.h from the sources of crates/logitree-c: `python scripts/c_header.py > include/logitree.h`.
 
-It reads what the sources export: `#[no_mangle]` functions, `#[repr(C)]` structs, the status enum, constants, handles,
+It reads what the sources export: functions of `export!`, `#[no_mangle]` functions, `#[repr(C)]` structs, the status enum, constants, handles,
 and their comments. A test compares the file with what this prints. It knows nothing of what the functions do.
 """
 
@@ -95,6 +95,7 @@ ITEM = re.compile(
     + r"(?:^[ \t]*#\[[^\n]*\]\n)*"
     + r"(?:"
     + r"^pub (?:unsafe )?extern \"C\" fn (?P<function>\w+)\((?P<parameters>[^)]*)\)(?: -> (?P<result>[^{]+?))? \{"
+    + r"|^    fn (?P<exported>logitree_\w+)\((?P<arguments>[^)]*)\) \{"
     + r"|^pub struct (?P<struct>Logitree\w+) \{\n(?P<fields>.*?)^\}"
     + r"|^pub enum (?P<enum>Logitree\w+) \{\n(?P<variants>.*?)^\}"
     + r"|^pub const (?P<constant>LOGITREE_\w+): (?P<type>\w+) = (?P<value>[^;]+);"
@@ -113,6 +114,8 @@ def c_name(name: str) -> str:
 
 def c_type(rust: str) -> str:
     """A type as C writes it, without the name of what has it."""
+    if pointer := re.fullmatch(r"(In|Out)<(.+)>", rust):
+        rust = ("*const " if pointer[1] == "In" else "*mut ") + pointer[2]
     for start, const in (("*const ", True), ("*mut ", False)):
         if rust.startswith(start):
             inner = c_type(rust.removeprefix(start))
@@ -152,10 +155,12 @@ def status(variant: str) -> str:
 
 def function(found: re.Match[str]) -> str:
     """The declaration of a function."""
-    parameters = [part.strip().partition(": ") for part in found["parameters"].split(",") if part.strip()]
+    given = found["arguments"] if found["exported"] else found["parameters"]
+    parameters = [part.strip().partition(": ") for part in given.split(",") if part.strip()]
     inside = ", ".join(declared(kind, name) for name, _, kind in parameters) or "void"
-    result = found["result"]
-    line = (declared(result, found["function"]) if result else f"void {found['function']}") + f"({inside});"
+    name = found["exported"] or found["function"]
+    result = "LogitreeStatus" if found["exported"] else found["result"]
+    line = (declared(result, name) if result else f"void {name}") + f"({inside});"
     if len(line) > 120:
         head, _, rest = line.partition("(")
         line = f"{head}(\n    " + rest.replace(", ", ",\n    ")
@@ -204,7 +209,7 @@ def items() -> Iterator[str]:
     for text in texts.values():
         for found in ITEM.finditer(text):
             about = comment(found[1])
-            if found["function"]:
+            if found["function"] or found["exported"]:
                 yield about + function(found)
             elif found["struct"]:
                 yield about + struct(found)

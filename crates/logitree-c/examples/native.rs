@@ -148,8 +148,10 @@ fn through_c(payload: &[u8], vocabulary: &Arc<Vocabulary>) {
         &mut || {},
         [
             &mut || {
-                assert_eq!(logitree_matcher_accept(black_box(handle), token), LogitreeStatus::Ok);
-                assert_eq!(logitree_matcher_rollback(black_box(handle), 1), LogitreeStatus::Ok);
+                // SAFETY: handles are checked.
+                assert_eq!(unsafe { logitree_matcher_accept(black_box(handle), token) }, LogitreeStatus::Ok);
+                // SAFETY: handles are checked.
+                assert_eq!(unsafe { logitree_matcher_rollback(black_box(handle), 1) }, LogitreeStatus::Ok);
             },
             &mut || {
                 black_box(&mut own).accept(token).unwrap();

@@ -1,5 +1,5 @@
 //! One step of many decoders.
-#![allow(unsafe_code)] // exported names and pointers of the caller
+#![allow(unsafe_code)] // exported names
 
 use logitree::decoder::batch;
 use logitree::{Decoder, Floats};
@@ -7,18 +7,13 @@ use logitree::{Decoder, Floats};
 use crate::decoder::LogitreeDecoder;
 use crate::handles::{exclusive, Exclusive};
 use crate::library::LOGITREE_NO_TOKEN;
-use crate::memory::{slice, slice_mut};
-use crate::status::{argument, run, Failure, Outcome};
+use crate::memory::{export, In, Out};
+use crate::status::{argument, Failure, Outcome};
 use crate::LogitreeStatus;
 
 /// The decoders of a batch, for this call alone.
-unsafe fn lock_all(
-    list: *const *mut LogitreeDecoder,
-    count: usize,
-) -> Outcome<Vec<Exclusive<LogitreeDecoder>>> {
-    // SAFETY: the caller's promise.
-    let handles = unsafe { slice(list, count, "decoders") }?;
-    let each = handles.iter().enumerate();
+fn lock_all(list: In<*mut LogitreeDecoder>, count: usize) -> Outcome<Vec<Exclusive<LogitreeDecoder>>> {
+    let each = list.slice(count)?.iter().enumerate();
     each.map(|(row, &handle)| exclusive(handle).map_err(|failed| failed.within(&format!("row {row}"))))
         .collect()
 }
@@ -39,38 +34,35 @@ pub(crate) fn extent(count: usize, width: usize, stride: usize, name: &str) -> O
         .ok_or_else(|| argument(format!("{name} is too large"), name))
 }
 
-/// Steps each decoder with its row of logits, in up to `threads` threads (0: one for each core).
-///
-/// Row i of the logits begins at `logits + i * stride` and has `width` floats. Each decoder's token is written to
-/// `tokens[i]`; one that is finished gets `end_token`, and its logits are not read. `statuses`: NULL, then all rows take their
-/// token or none; or an array in which each row's own status is written: a row with an error is as it was and its token is
-/// LOGITREE_NO_TOKEN. The first row's error is returned in both cases.
-///
-/// # Safety
-/// `count` handles may be read at `decoders`, the rows at `logits`; `count` ids may be written at `tokens` and, if it is not
-/// NULL, `count` statuses at `statuses`.
-#[no_mangle]
-pub unsafe extern "C" fn logitree_batch_step(
-    decoders: *const *mut LogitreeDecoder,
-    count: usize,
-    logits: *const f32,
-    width: usize,
-    stride: usize,
-    end_token: u32,
-    threads: usize,
-    tokens: *mut u32,
-    statuses: *mut LogitreeStatus,
-) -> LogitreeStatus {
-    run(|| {
-        // SAFETY: the caller's promise.
-        let (mut guards, logits, tokens, statuses) = unsafe {
+export! {
+    /// Steps each decoder with its row of logits, in up to `threads` threads (0: one for each core).
+    ///
+    /// Row i of the logits begins at `logits + i * stride` and has `width` floats. Each decoder's token is written to
+    /// `tokens[i]`; one that is finished gets `end_token`, and its logits are not read. `statuses`: NULL, then all rows
+    /// take their token or none; or an array in which each row's own status is written: a row with an error is as it
+    /// was and its token is LOGITREE_NO_TOKEN. The first row's error is returned in both cases.
+    ///
+    /// Pointers: `count` handles may be read at `decoders`, the rows at `logits`; `count` ids may be written at
+    /// `tokens` and, if it is not NULL, `count` statuses at `statuses`.
+    fn logitree_batch_step(
+        decoders: In<*mut LogitreeDecoder>,
+        count: usize,
+        logits: In<f32>,
+        width: usize,
+        stride: usize,
+        end_token: u32,
+        threads: usize,
+        tokens: Out<u32>,
+        statuses: Out<LogitreeStatus>,
+    ) {
+        let (mut guards, logits, tokens, statuses) = {
             let extent = extent(count, width, stride, "logits")?;
             let own = if statuses.is_null() { 0 } else { count };
             (
                 lock_all(decoders, count)?,
-                slice(logits, extent, "logits")?,
-                slice_mut(tokens, count, "tokens")?,
-                slice_mut(statuses.cast::<i32>(), own, "statuses")?,
+                logits.slice(extent)?,
+                tokens.slice(count)?,
+                statuses.numbers().slice(own)?,
             )
         };
         let mut each: Vec<&mut Decoder> = guards.iter_mut().map(|guard| &mut **guard).collect();
@@ -95,28 +87,21 @@ pub unsafe extern "C" fn logitree_batch_step(
             (tokens[row], statuses[row]) = (token, status as i32);
         }
         first.map_or(Ok(()), Err)
-    })
-}
+    }
 
-/// Writes what each decoder may take next as a mask over its row of words; where it is finished, `end_token` alone. After an
-/// error all rows are 0.
-///
-/// # Safety
-/// `count` handles may be read at `decoders`; rows of `width` words, `stride` apart, may be written at `words`.
-#[no_mangle]
-pub unsafe extern "C" fn logitree_batch_masks(
-    decoders: *const *mut LogitreeDecoder,
-    count: usize,
-    words: *mut u32,
-    width: usize,
-    stride: usize,
-    end_token: u32,
-) -> LogitreeStatus {
-    run(|| {
-        // SAFETY: the caller's promise.
-        let (mut guards, words) = unsafe {
+    /// Writes what each decoder may take next as a mask over its row of words; where it is finished, `end_token` alone.
+    /// After an error all rows are 0.
+    fn logitree_batch_masks(
+        decoders: In<*mut LogitreeDecoder>,
+        count: usize,
+        words: Out<u32>,
+        width: usize,
+        stride: usize,
+        end_token: u32,
+    ) {
+        let (mut guards, words) = {
             let extent = extent(count, width, stride, "words")?;
-            (lock_all(decoders, count)?, slice_mut(words, extent, "words")?)
+            (lock_all(decoders, count)?, words.slice(extent)?)
         };
         if width == 0 && count > 0 {
             return Err(argument("rows of no words", "width"));
@@ -124,31 +109,23 @@ pub unsafe extern "C" fn logitree_batch_masks(
         let mut each: Vec<&mut Decoder> = guards.iter_mut().map(|guard| &mut **guard).collect();
         let rows = words.chunks_mut(stride.max(1)).map(|row| &mut row[..width]).collect();
         Ok(batch::masks(&mut each, rows, &[end_token])?)
-    })
-}
+    }
 
-/// Accepts each decoder's forced tokens, all decoders or none: row i's tokens are written at `tokens + i * stride`, and
-/// their number to `counts[i]`. With too little room nothing is accepted and `counts` says how much is needed.
-///
-/// # Safety
-/// `count` handles may be read at `decoders`; `count * stride` ids may be written at `tokens`, and `count` numbers at
-/// `counts`.
-#[no_mangle]
-pub unsafe extern "C" fn logitree_batch_take_forced(
-    decoders: *const *mut LogitreeDecoder,
-    count: usize,
-    tokens: *mut u32,
-    stride: usize,
-    counts: *mut usize,
-) -> LogitreeStatus {
-    run(|| {
-        // SAFETY: the caller's promise.
-        let (mut guards, tokens, counts) = unsafe {
+    /// Accepts each decoder's forced tokens, all decoders or none: row i's tokens are written at `tokens + i * stride`,
+    /// and their number to `counts[i]`. With too little room nothing is accepted and `counts` says how much is needed.
+    fn logitree_batch_take_forced(
+        decoders: In<*mut LogitreeDecoder>,
+        count: usize,
+        tokens: Out<u32>,
+        stride: usize,
+        counts: Out<usize>,
+    ) {
+        let (mut guards, tokens, counts) = {
             let extent = extent(count, stride, stride, "tokens")?;
             (
                 lock_all(decoders, count)?,
-                slice_mut(tokens, extent, "tokens")?,
-                slice_mut(counts, count, "counts")?,
+                tokens.slice(extent)?,
+                counts.slice(count)?,
             )
         };
         let mut fits = true;
@@ -169,5 +146,5 @@ pub unsafe extern "C" fn logitree_batch_take_forced(
             counts[row] = run.len();
         }
         Ok(())
-    })
+    }
 }

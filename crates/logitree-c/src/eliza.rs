@@ -18,7 +18,7 @@ use logitree_llama::candidates::TokenData;
 use logitree_llama::{LlamaLibrary, RawSampler, SamplerOptions, SamplerState, Selection};
 
 use crate::library::LOGITREE_NUL_TERMINATED;
-use crate::memory::{bytes, put};
+use crate::memory::{bytes, Argument, Out};
 use crate::status::{argument, run, Failure, Outcome};
 use crate::LogitreeStatus;
 use logitree::constraint::token_tree::cache::cached;
@@ -117,12 +117,13 @@ pub unsafe extern "C" fn eliza_inference_token_trie_sampler(
 ) -> LogitreeStatus {
     run(|| {
         // SAFETY: the caller's promise.
-        unsafe { put(out, ptr::null_mut(), "out") }?;
+        let out: Out<*mut c_void> = unsafe { Argument::take(out, "out") };
+        out.put(ptr::null_mut())?;
         let set = payloads().get(&handle.addr()).cloned();
         let Some(set) = set else { return Ok(()) };
         let (payload, mode) = set.map_err(|(status, error)| Failure { status, error })?;
         // SAFETY: the caller's promise.
-        unsafe { put(out, sampler(vocabulary, &payload, mode)?.cast::<c_void>(), "out") }
+        out.put(unsafe { sampler(vocabulary, &payload, mode) }?.cast::<c_void>())
     })
 }
 

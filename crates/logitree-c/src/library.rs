@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, CStr};
 
-use crate::memory::text;
+use crate::memory::{Argument, In};
 
 /// The version of this interface. It grows when a declaration changes or goes; new declarations do not change it.
 pub const LOGITREE_ABI_VERSION: u32 = 1;
@@ -17,7 +17,7 @@ pub const LOGITREE_NO_LIMIT: usize = usize::MAX;
 /// No token.
 pub const LOGITREE_NO_TOKEN: u32 = u32::MAX;
 
-const FEATURES: [&CStr; 19] = [
+const FEATURES: [&CStr; 23] = [
     c"gguf",
     c"tokenizer_json",
     c"tekken",
@@ -29,6 +29,10 @@ const FEATURES: [&CStr; 19] = [
     c"json_schema",
     c"structural_tag",
     c"token_tree",
+    c"both",
+    c"until",
+    c"ban",
+    c"canonical",
     c"skeleton",
     c"reasoning_budget",
     c"catalogue",
@@ -60,7 +64,8 @@ pub extern "C" fn logitree_version() -> *const c_char {
 #[no_mangle]
 pub unsafe extern "C" fn logitree_has_feature(feature: *const c_char) -> bool {
     // SAFETY: the caller's promise.
-    let Ok(feature) = (unsafe { text(feature, LOGITREE_NUL_TERMINATED, "feature") }) else { return false };
+    let feature: In<c_char> = unsafe { Argument::take(feature, "feature") };
+    let Ok(feature) = feature.text() else { return false };
     FEATURES.iter().any(|known| known.to_bytes() == feature.as_bytes())
 }
 
@@ -77,7 +82,8 @@ pub extern "C" fn logitree_feature(number: usize) -> *const c_char {
 #[no_mangle]
 pub unsafe extern "C" fn logitree_struct_size(name: *const c_char) -> usize {
     // SAFETY: the caller's promise.
-    match unsafe { text(name, LOGITREE_NUL_TERMINATED, "name") } {
+    let name: In<c_char> = unsafe { Argument::take(name, "name") };
+    match name.text() {
         Ok("logitree_text") => size_of::<crate::memory::LogitreeText>(),
         Ok("logitree_decoder_options") => size_of::<crate::decoder::LogitreeDecoderOptions>(),
         Ok("logitree_beam") => size_of::<crate::catalogue::LogitreeBeam>(),

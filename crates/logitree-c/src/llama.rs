@@ -1,5 +1,5 @@
 //! The sampler for llama.cpp's own chains.
-#![allow(unsafe_code)] // exported names and pointers of the caller
+#![allow(unsafe_code)] // exported names
 
 use std::ffi::c_void;
 use std::ptr;
@@ -12,10 +12,9 @@ use logitree_llama::{LlamaLibrary, RawSampler, SamplerOptions, SamplerRecord, Sa
 use crate::chain::LogitreeChain;
 use crate::handles::{handle, insert, remove, shared};
 use crate::matcher::LogitreeMatcher;
-use crate::memory::{put, read_options};
-use crate::status::{argument, run, Outcome};
+use crate::memory::{export, In, Out};
+use crate::status::{argument, Outcome};
 use crate::vocabulary::{vocabulary_of, LogitreeVocabulary};
-use crate::LogitreeStatus;
 
 handle! {
     /// What a program may ask of a sampler that a chain of llama.cpp owns. Any number of threads may use it at once.
@@ -87,58 +86,55 @@ pub struct LogitreeLlamaCounts {
     pub skip_ratio_squared: f64,
 }
 
-/// Makes a llama_sampler for any chain of the loaded libllama: a constraint, a whole logitree chain that selects, or both.
-///
-/// `matcher`: NULL, or the constraint, from its present state on; it is copied. `chain`: NULL, or the chain; it is copied.
-/// `options`: NULL for greedy. The pointer at `sampler` is a `struct llama_sampler *` that belongs to the caller, until
-/// llama_sampler_chain_add gives it to a chain or llama_sampler_free frees it. Place it after penalties and before everything
-/// that cuts candidates. `record`: NULL, or where a handle is written that says what went wrong.
-///
-/// A sampler fails closed: after an error an end-of-generation token is the only candidate, until a reset.
-///
-/// # Safety
-/// The functions are those of one libllama, which stays loaded while a sampler lives; the structs may be read; a pointer may be
-/// written at `sampler` and, if it is not NULL, a handle at `record`. libllama uses a sampler in one thread at a time.
-#[no_mangle]
-pub unsafe extern "C" fn logitree_llama_sampler(
-    library: *const LogitreeLlamaLibrary,
-    vocabulary: *const LogitreeVocabulary,
-    matcher: *const LogitreeMatcher,
-    chain: *const LogitreeChain,
-    options: *const LogitreeLlamaOptions,
-    sampler: *mut *mut c_void,
-    record: *mut *mut LogitreeLlamaRecord,
-) -> LogitreeStatus {
-    run(|| {
-        // SAFETY: the caller's promise.
-        let given = unsafe {
-            put(sampler, ptr::null_mut(), "sampler")?;
+export! {
+    /// Makes a llama_sampler for any chain of the loaded libllama: a constraint, a whole logitree chain that selects,
+    /// or both.
+    ///
+    /// `matcher`: NULL, or the constraint, from its present state on; it is copied. `chain`: NULL, or the chain; it is
+    /// copied. `options`: NULL for greedy. The pointer at `sampler` is a `struct llama_sampler *` that belongs to the
+    /// caller, until llama_sampler_chain_add gives it to a chain or llama_sampler_free frees it. Place it after
+    /// penalties and before everything that cuts candidates. `record`: NULL, or where a handle is written that says
+    /// what went wrong.
+    ///
+    /// A sampler fails closed: after an error an end-of-generation token is the only candidate, until a reset.
+    ///
+    /// Pointers: the functions are those of one libllama, which stays loaded while a sampler lives; the structs may be
+    /// read; a pointer may be written at `sampler` and, if it is not NULL, a handle at `record`. libllama uses a
+    /// sampler in one thread at a time.
+    fn logitree_llama_sampler(
+        library: In<LogitreeLlamaLibrary>,
+        vocabulary: *const LogitreeVocabulary,
+        matcher: *const LogitreeMatcher,
+        chain: *const LogitreeChain,
+        options: In<LogitreeLlamaOptions>,
+        sampler: Out<*mut c_void>,
+        record: Out<*mut LogitreeLlamaRecord>,
+    ) {
+        let given = {
+            sampler.put(ptr::null_mut())?;
             if !record.is_null() {
-                put(record, ptr::null_mut(), "record")?;
+                record.put(ptr::null_mut())?;
             }
-            read_options(options, |given| given.struct_size, "options")?
+            options.options(|given| given.struct_size)?
         };
-        // SAFETY: the caller's promise.
-        let library = unsafe { library_of(library) }?;
+        let library = library_of(library)?;
         let state = state_of(vocabulary, matcher, chain, given)?;
         let watched = if record.is_null() { None } else { Some(insert(Arc::clone(state.record()))?) };
         let made: *mut RawSampler = library.create(state).inspect_err(|_| {
             // Just made: it cannot be in use.
             drop(watched.map(remove::<LogitreeLlamaRecord>));
         })?;
-        // SAFETY: both were written before.
-        unsafe {
+        {
             if let Some(watched) = watched {
-                put(record, watched, "record")?;
+                record.put(watched)?;
             }
-            put(sampler, made.cast::<c_void>(), "sampler")
+            sampler.put(made.cast::<c_void>())
         }
-    })
+    }
 }
 
-unsafe fn library_of(library: *const LogitreeLlamaLibrary) -> Outcome<LlamaLibrary> {
-    // SAFETY: the caller's promise.
-    let Some(given) = unsafe { read_options(library, |given| given.struct_size, "library") }? else {
+fn library_of(library: In<LogitreeLlamaLibrary>) -> Outcome<LlamaLibrary> {
+    let Some(given) = library.options(|given| given.struct_size)? else {
         return Err(argument("library is NULL", "library"));
     };
     let functions = [
@@ -180,25 +176,18 @@ fn state_of(
     Ok(SamplerState::new(&vocabulary, matcher, selection, options)?)
 }
 
-/// The first error of the sampler and its clones since the last call: its status, and this thread's last error. LOGITREE_OK if
-/// there was none.
-#[no_mangle]
-pub extern "C" fn logitree_llama_record_check(record: *const LogitreeLlamaRecord) -> LogitreeStatus {
-    run(|| shared(record)?.take_error().map_or(Ok(()), |error| Err(error.into())))
-}
+export! {
+    /// The first error of the sampler and its clones since the last call: its status, and this thread's last error.
+    /// LOGITREE_OK if there was none.
+    fn logitree_llama_record_check(record: *const LogitreeLlamaRecord) {
+        shared(record)?.take_error().map_or(Ok(()), |error| Err(error.into()))
+    }
 
-/// The sums so far. `counts->struct_size` is set by the caller: LOGITREE_LLAMA_COUNTS_INIT.
-///
-/// # Safety
-/// `counts` is NULL or may be read and written.
-#[no_mangle]
-pub unsafe extern "C" fn logitree_llama_record_counts(
-    record: *const LogitreeLlamaRecord,
-    counts: *mut LogitreeLlamaCounts,
-) -> LogitreeStatus {
-    run(|| {
-        // SAFETY: the caller's promise.
-        let Some(given) = unsafe { read_options(counts.cast_const(), |given| given.struct_size, "counts") }?
+    /// The sums so far. `counts->struct_size` is set by the caller: LOGITREE_LLAMA_COUNTS_INIT.
+    ///
+    /// Pointers: `counts` is NULL or may be read and written.
+    fn logitree_llama_record_counts(record: *const LogitreeLlamaRecord, counts: Out<LogitreeLlamaCounts>) {
+        let Some(given) = counts.before().options(|given| given.struct_size)?
         else {
             return Err(argument("counts is NULL", "counts"));
         };
@@ -212,13 +201,11 @@ pub unsafe extern "C" fn logitree_llama_record_counts(
             skip_ratio: sums.skip_ratio,
             skip_ratio_squared: sums.skip_ratio_squared,
         };
-        // SAFETY: the caller's promise.
-        unsafe { put(counts, made, "counts") }
-    })
-}
+        counts.put(made)
+    }
 
-/// Frees a record. The sampler lives on. NULL is no error.
-#[no_mangle]
-pub extern "C" fn logitree_llama_record_free(record: *mut LogitreeLlamaRecord) -> LogitreeStatus {
-    run(|| remove(record))
+    /// Frees a record. The sampler lives on. NULL is no error.
+    fn logitree_llama_record_free(record: *mut LogitreeLlamaRecord) {
+        remove(record)
+    }
 }

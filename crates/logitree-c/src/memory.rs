@@ -1,9 +1,12 @@
-//! The caller's memory: inputs as slices and texts, outputs through pointers.
+//! Exported functions and the caller's memory: [`export!`] makes the functions, whose pointers are [`In`] and [`Out`]. That a
+//! pointer leads to what the header says is the caller's promise, made where the arguments are taken; NULL, alignment and
+//! lengths are checked here.
 #![allow(unsafe_code)] // reads and writes at pointers of the caller
 
 use std::ffi::{c_char, CStr};
 use std::path::PathBuf;
 
+use crate::handles::{insert, Handle};
 use crate::library::LOGITREE_NUL_TERMINATED;
 use crate::status::{argument, failure, Outcome};
 use crate::LogitreeStatus;
@@ -33,162 +36,267 @@ fn check<T>(pointer: *const T, len: usize, name: &str) -> Outcome {
     Ok(())
 }
 
-/// `len` values at a pointer, which may be NULL where there are none.
-///
-/// # Safety
-/// If it is not NULL, `len` initialised values are there, and nothing writes them during the call.
-pub unsafe fn slice<'a, T>(pointer: *const T, len: usize, name: &str) -> Outcome<&'a [T]> {
-    if len == 0 {
-        return Ok(&[]);
-    }
-    check(pointer, len, name)?;
-    // SAFETY: not NULL, aligned, not too long; the rest is the caller's promise.
-    Ok(unsafe { std::slice::from_raw_parts(pointer, len) })
+/// Defines exported functions: takes their arguments, fences panics off, and makes a status of the outcome. A body is an
+/// [`Outcome`].
+macro_rules! export {
+    ($($(#[$doc:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// Pointers are NULL or lead to what the header says, for the length of the call.
+        #[no_mangle]
+        pub unsafe extern "C" fn $name(
+            $($argument: <$type as $crate::memory::Argument>::Raw),*
+        ) -> $crate::LogitreeStatus {
+            $crate::status::run(|| {
+                $(
+                    // SAFETY: the caller's promise.
+                    let $argument = unsafe { <$type as $crate::memory::Argument>::take($argument, stringify!($argument)) };
+                )*
+                $body
+            })
+        }
+    )*};
+}
+pub(crate) use export;
+
+/// An argument of an exported function.
+pub trait Argument {
+    /// What C gives.
+    type Raw;
+
+    /// The argument that is called `name`.
+    ///
+    /// # Safety
+    /// A pointer is NULL or leads to as many initialised values as the call says. During the call nothing else writes them,
+    /// or, where they are written, reads them.
+    unsafe fn take(raw: Self::Raw, name: &'static str) -> Self;
 }
 
-/// The same, to be written.
-///
-/// # Safety
-/// As [`slice()`], and nothing else reads them during the call.
-pub unsafe fn slice_mut<'a, T>(pointer: *mut T, len: usize, name: &str) -> Outcome<&'a mut [T]> {
-    if len == 0 {
-        return Ok(&mut []);
+macro_rules! plain {
+    ($([$($handle:ident)?] $type:ty),*) => {$(
+        impl$(<$handle: Handle>)? Argument for $type {
+            type Raw = $type;
+
+            unsafe fn take(raw: $type, _: &'static str) -> $type {
+                raw
+            }
+        }
+    )*};
+}
+plain!([] bool, [] u32, [] usize, [] i64, [] f64, [H] *const H, [H] *mut H);
+
+/// A pointer to values that are read.
+pub struct In<T> {
+    pointer: *const T,
+    name: &'static str,
+}
+
+/// A pointer to values that are written.
+pub struct Out<T> {
+    pointer: *mut T,
+    name: &'static str,
+}
+
+impl<T> Copy for In<T> {}
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        *self
     }
-    check(pointer, len, name)?;
-    // SAFETY: as for `slice`.
-    Ok(unsafe { std::slice::from_raw_parts_mut(pointer, len) })
+}
+impl<T> Copy for Out<T> {}
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Argument for In<T> {
+    type Raw = *const T;
+
+    unsafe fn take(pointer: *const T, name: &'static str) -> Self {
+        In { pointer, name }
+    }
+}
+
+impl<T> Argument for Out<T> {
+    type Raw = *mut T;
+
+    unsafe fn take(pointer: *mut T, name: &'static str) -> Self {
+        Out { pointer, name }
+    }
+}
+
+impl<T> In<T> {
+    /// Whether it is NULL.
+    pub fn is_null(self) -> bool {
+        self.pointer.is_null()
+    }
+
+    /// `count` values; the pointer may be NULL where there are none.
+    pub fn slice<'a>(self, count: usize) -> Outcome<&'a [T]> {
+        if count == 0 {
+            return Ok(&[]);
+        }
+        check(self.pointer, count, self.name)?;
+        // SAFETY: not NULL, aligned, not too long; the rest is the promise to `Argument::take`.
+        Ok(unsafe { std::slice::from_raw_parts(self.pointer, count) })
+    }
 }
 
 /// The bytes of a text.
 ///
 /// # Safety
-/// As [`slice()`]; with [`LOGITREE_NUL_TERMINATED`] a byte of 0 ends it.
+/// If it is not NULL, `length` bytes are there; with [`LOGITREE_NUL_TERMINATED`] a byte of 0 ends them.
 pub unsafe fn bytes<'a>(data: *const c_char, length: usize, name: &str) -> Outcome<&'a [u8]> {
+    if length == 0 {
+        return Ok(&[]);
+    }
     if length != LOGITREE_NUL_TERMINATED {
-        // SAFETY: the caller's promise.
-        return unsafe { slice(data.cast::<u8>(), length, name) };
+        check(data, length, name)?;
+        // SAFETY: not NULL, not too long; the rest is the caller's promise.
+        return Ok(unsafe { std::slice::from_raw_parts(data.cast::<u8>(), length) });
     }
     check(data, 1, name)?;
     // SAFETY: not NULL; a byte of 0 ends it: the caller's promise.
     Ok(unsafe { CStr::from_ptr(data) }.to_bytes())
 }
 
-/// A text, which must be UTF-8.
-///
-/// # Safety
-/// As [`bytes`].
-pub unsafe fn text<'a>(data: *const c_char, length: usize, name: &str) -> Outcome<&'a str> {
-    // SAFETY: the caller's promise.
-    let bytes = unsafe { bytes(data, length, name) }?;
-    std::str::from_utf8(bytes).map_err(|error| {
-        argument(format!("{name} is not UTF-8"), &format!("{name}, byte {}", error.valid_up_to()))
-    })
+impl In<c_char> {
+    /// The bytes of a text.
+    pub fn bytes<'a>(self, length: usize) -> Outcome<&'a [u8]> {
+        // SAFETY: the promise to `Argument::take`.
+        unsafe { bytes(self.pointer, length, self.name) }
+    }
+
+    /// A text up to a byte of 0, which must be UTF-8.
+    pub fn text<'a>(self) -> Outcome<&'a str> {
+        let name = self.name;
+        std::str::from_utf8(self.bytes(LOGITREE_NUL_TERMINATED)?).map_err(|error| {
+            argument(format!("{name} is not UTF-8"), &format!("{name}, byte {}", error.valid_up_to()))
+        })
+    }
+
+    /// The same; `None` for NULL.
+    pub fn name<'a>(self) -> Outcome<Option<&'a str>> {
+        if self.is_null() {
+            return Ok(None);
+        }
+        self.text().map(Some)
+    }
+
+    /// A path: bytes of any encoding on Unix, UTF-8 elsewhere, up to a byte of 0.
+    pub fn path(self) -> Outcome<PathBuf> {
+        let bytes = self.bytes(LOGITREE_NUL_TERMINATED)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::ffi::OsStrExt;
+            Ok(std::ffi::OsStr::from_bytes(bytes).into())
+        }
+        #[cfg(not(unix))]
+        {
+            Ok(std::str::from_utf8(bytes).map_err(|_| argument("the path is not UTF-8", "path"))?.into())
+        }
+    }
 }
 
-/// A path: bytes of any encoding on Unix, UTF-8 elsewhere, up to a byte of 0.
-///
-/// # Safety
-/// As [`bytes`].
-pub unsafe fn path(path: *const c_char) -> Outcome<PathBuf> {
-    // SAFETY: the caller's promise.
-    let bytes = unsafe { bytes(path, LOGITREE_NUL_TERMINATED, "path") }?;
-    #[cfg(unix)]
+impl In<LogitreeText> {
+    /// The texts of a list.
+    pub fn texts<'a>(self, count: usize) -> Outcome<Vec<&'a [u8]>> {
+        let each = self.slice(count)?.iter().enumerate().map(|(at, one)| {
+            // SAFETY: the promise to `Argument::take`.
+            unsafe { bytes(one.data, one.length, &format!("{}[{at}]", self.name)) }
+        });
+        each.collect()
+    }
+}
+
+impl<T: Copy> In<T> {
+    /// A struct of options that begins with its own size; `None` for NULL.
+    ///
+    /// # Errors
+    /// [`LogitreeStatus::ErrorArgument`] if the size is not that of the library's struct.
+    pub fn options(self, size: fn(&T) -> usize) -> Outcome<Option<T>> {
+        let In { pointer, name } = self;
+        if pointer.is_null() {
+            return Ok(None);
+        }
+        check(pointer, 1, name)?;
+        // SAFETY: not NULL, aligned; every struct of options begins with its size.
+        let struct_size = unsafe { pointer.cast::<usize>().read() };
+        if struct_size != size_of::<T>() {
+            let message = format!("{name} has {struct_size} bytes, expected {}", size_of::<T>());
+            let mut failed = argument(message, name);
+            failed.error.help = "begin with the INIT macro of the struct".into();
+            return Err(failed);
+        }
+        // SAFETY: the struct is as long as the library's, which has numbers and pointers only.
+        let read = unsafe { pointer.read() };
+        debug_assert_eq!(size(&read), struct_size);
+        Ok(Some(read))
+    }
+}
+
+impl<T> Out<T> {
+    /// Whether it is NULL.
+    pub fn is_null(self) -> bool {
+        self.pointer.is_null()
+    }
+
+    /// What was there before, to be read.
+    pub fn before(self) -> In<T> {
+        In { pointer: self.pointer, name: self.name }
+    }
+
+    /// Writes one value.
+    pub fn put(self, value: T) -> Outcome {
+        check(self.pointer, 1, self.name)?;
+        // SAFETY: not NULL, aligned; the rest is the promise to `Argument::take`. What was there is no value that needs a
+        // drop.
+        unsafe { self.pointer.write(value) };
+        Ok(())
+    }
+
+    /// `count` values to be written; the pointer may be NULL where there are none.
+    pub fn slice<'a>(self, count: usize) -> Outcome<&'a mut [T]> {
+        if count == 0 {
+            return Ok(&mut []);
+        }
+        check(self.pointer, count, self.name)?;
+        // SAFETY: not NULL, aligned, not too long; the rest is the promise to `Argument::take`.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer, count) })
+    }
+
+    /// Writes all values, and their number to `count`, which may not be NULL. With a capacity of 0 the pointer may be NULL:
+    /// that asks for the number alone.
+    ///
+    /// # Errors
+    /// [`LogitreeStatus::ErrorBuffer`] if they do not fit; the number is written all the same.
+    pub fn put_all(self, values: &[T], capacity: usize, count: Out<usize>) -> Outcome
+    where
+        T: Copy,
     {
-        use std::os::unix::ffi::OsStrExt;
-        Ok(std::ffi::OsStr::from_bytes(bytes).into())
-    }
-    #[cfg(not(unix))]
-    {
-        Ok(std::str::from_utf8(bytes).map_err(|_| argument("the path is not UTF-8", "path"))?.into())
+        count.put(values.len())?;
+        if values.len() > capacity {
+            let message = format!("there are {} elements, and room for {capacity}", values.len());
+            return Err(failure(LogitreeStatus::ErrorBuffer, message));
+        }
+        self.slice(values.len())?.copy_from_slice(values);
+        Ok(())
     }
 }
 
-/// The texts of a list.
-///
-/// # Safety
-/// As [`slice()`] for the list, as [`bytes`] for each text.
-pub unsafe fn texts<'a>(list: *const LogitreeText, count: usize, name: &str) -> Outcome<Vec<&'a [u8]>> {
-    // SAFETY: the caller's promise.
-    let list = unsafe { slice(list, count, name) }?;
-    let each = list.iter().enumerate().map(|(at, one)| {
-        // SAFETY: the caller's promise.
-        unsafe { bytes(one.data, one.length, &format!("{name}[{at}]")) }
-    });
-    each.collect()
-}
-
-/// Writes one value.
-///
-/// # Safety
-/// If it is not NULL, the memory may be written.
-pub unsafe fn put<T>(pointer: *mut T, value: T, name: &str) -> Outcome {
-    check(pointer, 1, name)?;
-    // SAFETY: not NULL, aligned; the rest is the caller's promise. What was there is no value that needs a drop.
-    unsafe { pointer.write(value) };
-    Ok(())
-}
-
-/// Makes a handle and writes it; NULL is written first, so that nothing else is there after an error.
-///
-/// # Safety
-/// As [`put`].
-pub unsafe fn create<H: crate::handles::Handle>(
-    out: *mut *mut H,
-    make: impl FnOnce() -> Outcome<H::Value>,
-) -> Outcome {
-    // SAFETY: the caller's promise.
-    unsafe { put(out, std::ptr::null_mut(), "out") }?;
-    let handle = crate::handles::insert::<H>(make()?)?;
-    // SAFETY: it was written before.
-    unsafe { put(out, handle, "out") }
-}
-
-/// Writes all values, and their number to `count`, which may not be NULL. `values` may be NULL with a capacity of 0, which
-/// asks for the number alone.
-///
-/// # Errors
-/// [`LogitreeStatus::ErrorBuffer`] if they do not fit; the number is written all the same.
-///
-/// # Safety
-/// `capacity` values may be written at `out`, and one at `count`.
-pub unsafe fn put_all<T: Copy>(values: &[T], out: *mut T, capacity: usize, count: *mut usize) -> Outcome {
-    // SAFETY: the caller's promise.
-    unsafe { put(count, values.len(), "count") }?;
-    if values.len() > capacity {
-        let message = format!("there are {} elements, and room for {capacity}", values.len());
-        return Err(failure(LogitreeStatus::ErrorBuffer, message));
+impl Out<LogitreeStatus> {
+    /// The statuses as numbers: before they are written they may be any.
+    pub fn numbers(self) -> Out<i32> {
+        Out { pointer: self.pointer.cast(), name: self.name }
     }
-    // SAFETY: the caller's promise.
-    unsafe { slice_mut(out, values.len(), "out") }?.copy_from_slice(values);
-    Ok(())
 }
 
-/// A struct of options that begins with its own size; `None` for NULL.
-///
-/// # Errors
-/// [`LogitreeStatus::ErrorArgument`] if the size is not that of the library's struct.
-///
-/// # Safety
-/// If it is not NULL, a struct of the header is there.
-pub unsafe fn read_options<T: Copy>(
-    given: *const T,
-    size: fn(&T) -> usize,
-    name: &str,
-) -> Outcome<Option<T>> {
-    if given.is_null() {
-        return Ok(None);
+impl<H: Handle> Out<*mut H> {
+    /// Makes a handle and writes it; NULL is written first, so that nothing else is there after an error.
+    pub fn create(self, make: impl FnOnce() -> Outcome<H::Value>) -> Outcome {
+        self.put(std::ptr::null_mut())?;
+        self.put(insert::<H>(make()?)?)
     }
-    check(given, 1, name)?;
-    // SAFETY: not NULL, aligned; every struct of options begins with its size.
-    let struct_size = unsafe { given.cast::<usize>().read() };
-    if struct_size != size_of::<T>() {
-        let message = format!("{name} has {struct_size} bytes, expected {}", size_of::<T>());
-        let mut failed = argument(message, name);
-        failed.error.help = "begin with the INIT macro of the struct".into();
-        return Err(failed);
-    }
-    // SAFETY: the struct is as long as the library's, which has numbers and pointers only.
-    let read = unsafe { given.read() };
-    debug_assert_eq!(size(&read), struct_size);
-    Ok(Some(read))
 }

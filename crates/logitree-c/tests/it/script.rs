@@ -195,10 +195,15 @@ impl Handles {
     }
 
     fn free(self) {
-        check(logitree_vocabulary_free(self.vocabulary));
-        self.constraints.into_iter().for_each(|one| check(logitree_constraint_free(one)));
-        self.matchers.into_iter().for_each(|one| check(logitree_matcher_free(one)));
-        self.chains.into_iter().for_each(|one| check(logitree_chain_free(one)));
-        self.decoders.into_iter().for_each(|one| check(logitree_decoder_free(one)));
+        // SAFETY: handles are checked.
+        check(unsafe { logitree_vocabulary_free(self.vocabulary) });
+        // SAFETY: handles are checked.
+        self.constraints.into_iter().for_each(|one| check(unsafe { logitree_constraint_free(one) }));
+        // SAFETY: handles are checked.
+        self.matchers.into_iter().for_each(|one| check(unsafe { logitree_matcher_free(one) }));
+        // SAFETY: handles are checked.
+        self.chains.into_iter().for_each(|one| check(unsafe { logitree_chain_free(one) }));
+        // SAFETY: handles are checked.
+        self.decoders.into_iter().for_each(|one| check(unsafe { logitree_decoder_free(one) }));
     }
 }
