@@ -13,35 +13,35 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-mod doubts;
+mod dead_ends;
 mod spelling;
 
 use super::query::Certain;
 use super::{AfterEnd, Matcher, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
-use doubts::{Doubts, Look, Walked};
+use dead_ends::{DeadEndCandidates, Lookahead, WalkMemo};
 
 pub use spelling::CanonicalSpelling;
 
 use logitree_automata::interrupt::{self, Allowance};
 use logitree_tokens::mask::{bit, count, ids, remove_bit, words_for, AllowedTokens, TokenSet};
 use logitree_tokens::memo::Memo;
-use logitree_tokens::tokenizer::{DeadEnds, Judge, Place, Row, Speller, Tokenizer};
+use logitree_tokens::tokenizer::{CanonicalStepper, DeadEnds, Place, Row, SharedCanonical, Tokenizer};
 
 /// How many tokens are looked ahead.
 const MAX_AHEAD: usize = 6;
 /// Where more tokens than this may follow, one of them is taken to continue.
-const MANY: usize = 24;
+const ASSUME_ALIVE_ABOVE: usize = 24;
 /// The most tokens that are tried after one another to see whether one token leads anywhere.
 const MAX_TRIED: usize = 400;
 /// Where more tokens than this are allowed, only those are looked at that may change the other matcher's state.
-const CROWD: usize = 96;
+const SCAN_ALL_BELOW: usize = 96;
 /// From so many characters on, a state is one in which tokens stay.
-const RICH: u32 = 8;
+const MIN_LOOP_CHARS: u32 = 8;
 /// Fewer tokens with the same beginning are looked at one by one.
-const WORTH: usize = 12;
+const MIN_GROUP: usize = 12;
 /// The most bytes of a token that are taken one by one.
-const MAX_SIFTED: usize = 3;
+const MAX_SHARED_BYTES: usize = 3;
 /// How many tokens are asked one by one whether they are the only one.
 const MAX_ASKED: usize = 64;
 /// The most bytes of masks, and of each of the other answers, that are kept.
@@ -72,8 +72,8 @@ struct Known {
     /// The characters that lead from a state back to it.
     returning: Memo<u64, u128, MAX_BYTES>,
     /// The tokens that may lead to a dead end, by state and set of guesses.
-    doubts: Memo<(u64, u32), Arc<Doubts>, MAX_BYTES>,
-    walked: Walked,
+    doubts: Memo<(u64, u32), Arc<DeadEndCandidates>, MAX_BYTES>,
+    walked: WalkMemo,
     /// The numbers of states, and the next one. No number is given twice.
     states: Memo<(u64, Place), u64, MAX_BYTES>,
     next_state: u64,
@@ -88,7 +88,7 @@ pub type Canonical = Sequence<Spelled>;
 #[derive(Clone)]
 pub struct Spelled {
     inner: Box<dyn Matcher>,
-    tokenizer: Speller,
+    tokenizer: SharedCanonical,
     known: Arc<Mutex<Known>>,
     at: Place,
     /// The steps that one call may take.
@@ -128,16 +128,16 @@ impl Canonical {
                 Error::new(ErrorKind::Constraint, message).help("give both the vocabulary of the same file")
             );
         }
-        let tokenizer = Speller::new(tokenizer);
-        let mut at = Judge::start();
+        let tokenizer = SharedCanonical::new(tokenizer);
+        let mut at = CanonicalStepper::start();
         {
             let mut judge = tokenizer.judge();
             for &token in before {
                 tokenizer.vocabulary().check(token)?;
                 at = judge
                     .step(at, token)
-                    .or_else(|| judge.step(Judge::start(), token))
-                    .unwrap_or_else(Judge::start);
+                    .or_else(|| judge.step(CanonicalStepper::start(), token))
+                    .unwrap_or_else(CanonicalStepper::start);
             }
         }
         let (inner, known) = (inner.fork(), Arc::default());
@@ -229,7 +229,7 @@ impl Spelled {
         let doubts = self.doubts()?;
         let tokenizer = self.tokenizer.clone();
         let allowed = self.inner.allowed()?;
-        let risky: Vec<TokenId> = match doubts {
+        let unproven: Vec<TokenId> = match doubts {
             Some(doubts) => {
                 tokenizer.judge().fill(place, &allowed, &doubts.dead, &mut words);
                 let listed = |id: &&TokenId| bit(&words, **id);
@@ -237,10 +237,10 @@ impl Spelled {
             }
             None => {
                 tokenizer.judge().fill(place, &allowed, &DeadEnds::default(), &mut words);
-                self.risky(&words)?
+                self.unproven(&words)?
             }
         };
-        for token in risky {
+        for token in unproven {
             let mut tried = 0;
             if self.prospect(place, token, MAX_AHEAD, &mut tried)? == Prospect::Dead {
                 remove_bit(&mut words, token);
@@ -259,7 +259,7 @@ impl Spelled {
 
     /// The tokens that may lead to a dead end here, whatever the last token is; `None` where the other matcher's bytes cannot
     /// be walked.
-    fn doubts(&mut self) -> Result<Option<Arc<Doubts>>> {
+    fn doubts(&mut self) -> Result<Option<Arc<DeadEndCandidates>>> {
         let key = self.inner.state().zip(self.at.set_alone());
         let Some(key) = key.filter(|_| self.inner.byte_walk().is_some()) else { return Ok(None) };
         let kept = self.known().doubts.get(&key);
@@ -275,7 +275,7 @@ impl Spelled {
         let known = &mut *known;
         let mut judge = self.tokenizer.judge();
         let vocabulary = self.tokenizer.vocabulary();
-        let mut look = Look { walk, walked: &mut known.walked };
+        let mut look = Lookahead { walk, walked: &mut known.walked };
         let found = Arc::new(look.doubts(&mut judge, vocabulary, key, &candidates)?);
         known.doubts.keep_bytes(key, found.clone(), found.bytes());
         Ok(Some(found))
@@ -295,7 +295,7 @@ impl Spelled {
     }
 
     /// As [`Spelled::doubts`], of one token, where they are not known of all.
-    fn doubt(&mut self, token: TokenId) -> Result<Option<Arc<Doubts>>> {
+    fn doubt(&mut self, token: TokenId) -> Result<Option<Arc<DeadEndCandidates>>> {
         let Some(key) = self.inner.state().zip(self.at.set_alone()) else { return Ok(None) };
         let Some(walk) = self.inner.byte_walk() else { return Ok(None) };
         let mut known = self.known();
@@ -303,7 +303,7 @@ impl Spelled {
             return Ok(Some(doubts));
         }
         let mut judge = self.tokenizer.judge();
-        let mut look = Look { walk, walked: &mut known.walked };
+        let mut look = Lookahead { walk, walked: &mut known.walked };
         let found = look.looked(&mut judge, self.tokenizer.vocabulary(), key, vec![token])?;
         Ok(Some(Arc::new(found)))
     }
@@ -343,31 +343,36 @@ impl Spelled {
             return Ok(false);
         };
         let mut known = self.known();
-        let mut look = Look { walk, walked: &mut known.walked };
+        let mut look = Lookahead { walk, walked: &mut known.walked };
         look.is_settled(&mut self.tokenizer.judge(), state, place)
     }
 
     /// Of the tokens in `words`, those that may lead to a dead end.
-    fn risky(&mut self, words: &[u32]) -> Result<Vec<TokenId>> {
-        if count(words) <= CROWD {
+    fn unproven(&mut self, words: &[u32]) -> Result<Vec<TokenId>> {
+        if count(words) <= SCAN_ALL_BELOW {
             return Ok(ids(words).collect());
         }
         let Some(state) = self.inner.state() else { return Ok(ids(words).collect()) };
         self.spend_mask()?;
         let returning = self.known_returning(state)?;
-        if returning.count_ones() >= RICH {
-            let mut risky = words.to_vec();
-            self.tokenizer.judge().keep_risky(self.at.set(), &Row::endless(returning), &mut risky);
-            return Ok(ids(&risky).collect());
+        if returning.count_ones() >= MIN_LOOP_CHARS {
+            let mut unproven = words.to_vec();
+            self.tokenizer.judge().keep_unproven(self.at.set(), &Row::endless(returning), &mut unproven);
+            return Ok(ids(&unproven).collect());
         }
-        let mut risky = Vec::new();
-        self.sift(ids(words).collect(), 0, &mut risky)?;
-        Ok(risky)
+        let mut unproven = Vec::new();
+        self.partition_by_byte(ids(words).collect(), 0, &mut unproven)?;
+        Ok(unproven)
     }
 
     /// Adds the tokens that may lead to a dead end, of some whose first `depth` bytes were taken: not those whose next bytes
     /// lead to a state to which the others lead back.
-    fn sift(&mut self, mut tokens: Vec<TokenId>, depth: usize, risky: &mut Vec<TokenId>) -> Result<()> {
+    fn partition_by_byte(
+        &mut self,
+        mut tokens: Vec<TokenId>,
+        depth: usize,
+        unproven: &mut Vec<TokenId>,
+    ) -> Result<()> {
         let tokenizer = self.tokenizer.clone();
         let vocabulary = tokenizer.vocabulary();
         interrupt::spend(tokens.len() as u64)?;
@@ -375,33 +380,33 @@ impl Spelled {
         tokens.sort_by_key(|&id| byte_of(id));
         for chunk in tokens.chunk_by(|&a, &b| byte_of(a) == byte_of(b)) {
             let token = byte_of(chunk[0]).and_then(|byte| tokenizer.byte_token(byte));
-            let Some(token) = token.filter(|_| chunk.len() >= WORTH && depth < MAX_SIFTED) else {
-                risky.extend_from_slice(chunk);
+            let Some(token) = token.filter(|_| chunk.len() >= MIN_GROUP && depth < MAX_SHARED_BYTES) else {
+                unproven.extend_from_slice(chunk);
                 continue;
             };
             if self.inner.is_finished() || !self.inner.take(token)? {
-                risky.extend_from_slice(chunk);
+                unproven.extend_from_slice(chunk);
                 continue;
             }
-            let sifted = self.sift_after(chunk, depth + 1, risky);
+            let sifted = self.sift_after(chunk, depth + 1, unproven);
             self.inner.rollback(1)?;
             sifted?;
         }
         Ok(())
     }
 
-    /// As [`Spelled::sift`], once the other matcher has taken the byte.
-    fn sift_after(&mut self, tokens: &[TokenId], depth: usize, risky: &mut Vec<TokenId>) -> Result<()> {
+    /// As [`Spelled::partition_by_byte`], once the other matcher has taken the byte.
+    fn sift_after(&mut self, tokens: &[TokenId], depth: usize, unproven: &mut Vec<TokenId>) -> Result<()> {
         let Some(state) = self.inner.state().filter(|_| !self.inner.is_finished()) else {
-            risky.extend_from_slice(tokens);
+            unproven.extend_from_slice(tokens);
             return Ok(());
         };
         let returning = self.known_returning(state)?;
-        if returning.count_ones() >= RICH {
-            self.tokenizer.judge().returns(self.at.set(), &Row::endless(returning), depth, tokens, risky);
+        if returning.count_ones() >= MIN_LOOP_CHARS {
+            self.tokenizer.judge().returns(self.at.set(), &Row::endless(returning), depth, tokens, unproven);
             return Ok(());
         }
-        self.sift(tokens.to_vec(), depth, risky)
+        self.partition_by_byte(tokens.to_vec(), depth, unproven)
     }
 
     fn known_returning(&mut self, state: u64) -> Result<u128> {
@@ -493,7 +498,7 @@ impl Spelled {
             return Ok(Prospect::Alive);
         }
         let allowed = self.inner.allowed()?;
-        if tokenizer.judge().begins_many(place, &allowed, MANY) {
+        if tokenizer.judge().begins_many(place, &allowed, ASSUME_ALIVE_ABOVE) {
             if let Some(free) = free {
                 self.known().free.keep_bytes(free, (), 0);
             }
@@ -520,7 +525,7 @@ impl Spelled {
         self.tokenizer.judge().fill(place, &allowed, &DeadEnds::default(), &mut words);
         // The end of a text comes with its end tokens.
         let ends = self.inner.is_accepting() && self.tokenizer.ends_any(&words);
-        if ends || count(&words) > MANY {
+        if ends || count(&words) > ASSUME_ALIVE_ABOVE {
             return Ok(Prospect::Alive);
         }
         let mut found = Prospect::Dead;

@@ -64,10 +64,10 @@ fn naive_lazy(text: &str, words: &[String], grammar: &dyn Fn(&str) -> bool) -> b
 }
 
 /// Whether a text may be a tag's content.
-type Judge = Box<dyn Fn(&str) -> bool>;
+type CanonicalStepper = Box<dyn Fn(&str) -> bool>;
 
 /// Free text from `from` on, and what may follow it.
-fn naive_tags(text: &str, from: usize, tags: &Tags, contents: &[Judge]) -> bool {
+fn naive_tags(text: &str, from: usize, tags: &Tags, contents: &[CanonicalStepper]) -> bool {
     let word = |mark: &Mark| match mark {
         Mark::Text(text) => text.clone(),
         _ => unreachable!(),
@@ -135,7 +135,7 @@ proptest! {
         more in prop::collection::vec(word(2), 0..2),
     ) {
         let mut tags = Tags::new(Vec::new());
-        let mut contents: Vec<Judge> = Vec::new();
+        let mut contents: Vec<CanonicalStepper> = Vec::new();
         for (trigger, rest, body, end) in &all {
             let text = format!("root ::= {body}\nx ::= \"a\" x \"b\" | \"ab\"");
             contents.push(Box::new(language(&text)));

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::classes::END;
+use super::ordered_nfa::{Item, Stage, MATCH, NO_STATE, START};
 use super::splitter::Splitter;
-use super::stage::{Item, Stage, MATCH, NO_STATE, START};
 use crate::interrupt;
 
 /// A numbered guess.

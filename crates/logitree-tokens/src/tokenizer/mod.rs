@@ -9,21 +9,21 @@
 //! is wrong.
 
 mod boundaries;
-mod canon;
+mod canonical_memo;
+mod canonical_tables;
 mod classes;
-mod found;
 mod gguf;
-mod kinds;
+mod lookahead;
 mod merges;
-mod onward;
+mod ordered_nfa;
 mod pattern;
 mod patterns;
 mod spines;
 mod splitter;
-mod stage;
+mod token_classes;
 mod tokenizer_json;
+mod transitions;
 mod user;
-mod walks;
 
 use std::sync::{Arc, OnceLock};
 
@@ -33,13 +33,13 @@ use crate::mask::{insert_bit, words_for};
 use crate::vocabulary::TokenKind;
 use crate::vocabulary::Vocabulary;
 use crate::{Result, TokenId};
-use canon::Canon;
-pub use canon::{DeadEnds, Judge, Place};
-pub use found::Speller;
-pub use kinds::Kinds;
+pub use canonical_memo::SharedCanonical;
+use canonical_tables::CanonicalTables;
+pub use canonical_tables::{CanonicalStepper, DeadEnds, Place};
+pub use lookahead::Row;
 use merges::{Merges, Scratch, Whole};
-pub use onward::Row;
 use splitter::Splitter;
+pub use token_classes::TokenClasses;
 use user::{Fragment, UserTokens};
 
 /// The tokenizer of a vocabulary. Immutable; shared between threads.
@@ -54,7 +54,7 @@ pub struct Tokenizer {
     prefix_space: bool,
     /// The tokens between which texts are: those that are no text, those that end one, and user-defined ones.
     other: Box<[u32]>,
-    canon: OnceLock<Canon>,
+    canon: OnceLock<CanonicalTables>,
 }
 
 impl std::fmt::Debug for Tokenizer {
@@ -126,9 +126,9 @@ impl Tokenizer {
     /// Whether `tokens` are what the tokenizer gives for their bytes: each run of text between other tokens by itself, without
     /// a space in front. Tokens that are not in the vocabulary are not.
     pub fn is_canonical(&self, tokens: &[TokenId]) -> bool {
-        let found = self.canon().found(found::MAX_BYTES);
-        let mut judge = Judge::new(self, &found);
-        let mut place = Judge::start();
+        let found = self.canon().found(canonical_memo::MAX_BYTES);
+        let mut judge = CanonicalStepper::new(self, &found);
+        let mut place = CanonicalStepper::start();
         for &token in tokens {
             match self.vocabulary.check(token).ok().and_then(|token| judge.step(place, token)) {
                 Some(next) => place = next,
@@ -148,8 +148,8 @@ impl Tokenizer {
         words.iter().zip(&self.other).any(|(word, other)| word & other != 0)
     }
 
-    fn canon(&self) -> &Canon {
-        self.canon.get_or_init(|| Canon::new(self))
+    fn canon(&self) -> &CanonicalTables {
+        self.canon.get_or_init(|| CanonicalTables::new(self))
     }
 
     /// Appends the tokens of a text without user-defined tokens.

@@ -4,8 +4,8 @@
 //! its own for the next pattern, which sees nothing before or after it.
 
 use super::classes::Classes;
+use super::ordered_nfa::Stage;
 use super::pattern::{self, Pattern};
-use super::stage::Stage;
 use crate::Result;
 
 /// A pre-tokenizer.

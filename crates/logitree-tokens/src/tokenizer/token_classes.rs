@@ -1,14 +1,13 @@
-//! Which tokens lead to the same guesses from a set of guesses: their kind. What the text to come says of one of them holds for
-//! all.
+//! Groups the tokens that lead from a set of guesses to the same guesses: tokens of one class are decided together.
 //!
-//! A token's group leads from each guess to two lists. Groups with equal lists are of one kind, of which there are a few tens.
-//! The naive version asks of each token ([`Judge::settles_after`]).
+//! A token's group leads from each guess to two lists. Groups with equal lists are one class; a set of guesses has a few tens.
+//! The naive version asks of each token ([`CanonicalStepper::settles_after`]).
 
 use rustc_hash::FxHashMap;
 
 use super::boundaries::Settled;
-use super::canon::{Judge, NO_GROUP};
-use super::onward::After;
+use super::canonical_tables::{CanonicalStepper, NO_GROUP};
+use super::lookahead::After;
 use crate::mask::{bit, ids, insert_bit, words_for};
 use crate::trie::TokenTrie;
 use crate::{interrupt, Result, TokenId};
@@ -21,7 +20,7 @@ const FEW: usize = 256;
 const MAX_KEPT: usize = 256;
 
 /// The kinds of tokens after a set of guesses, as far as they were asked for.
-pub struct Kinds {
+pub struct TokenClasses {
     set: u32,
     of_group: Box<[u32]>,
     numbers: FxHashMap<Box<[(u32, u32)]>, u32>,
@@ -31,9 +30,9 @@ pub struct Kinds {
     own: Option<Box<[u32]>>,
 }
 
-impl Judge<'_> {
+impl CanonicalStepper<'_> {
     /// The kinds of a set, to be given back.
-    pub fn take_kinds(&mut self, set: u32) -> Kinds {
+    pub fn take_kinds(&mut self, set: u32) -> TokenClasses {
         if let Some(known) = self.memo.kinds.remove(&set) {
             return known;
         }
@@ -47,11 +46,11 @@ impl Judge<'_> {
             insert_bit(own.get_or_insert_with(|| vec![0u32; size].into_boxed_slice()), *id);
         }
         let of_group = vec![UNKNOWN; canon.groups.len()].into();
-        Kinds { set, of_group, numbers: FxHashMap::default(), settled: Vec::new(), own }
+        TokenClasses { set, of_group, numbers: FxHashMap::default(), settled: Vec::new(), own }
     }
 
     /// Keeps the kinds of a set.
-    pub fn give_kinds(&mut self, kinds: Kinds) {
+    pub fn give_kinds(&mut self, kinds: TokenClasses) {
         if self.memo.kinds.len() >= MAX_KEPT {
             self.memo.kinds.clear();
         }
@@ -60,7 +59,7 @@ impl Judge<'_> {
 
     /// The kind of a token of whole characters; `None` for others, and for those that need a look of their own.
     #[inline]
-    pub fn kind(&mut self, kinds: &mut Kinds, token: TokenId) -> Option<u32> {
+    pub fn kind(&mut self, kinds: &mut TokenClasses, token: TokenId) -> Option<u32> {
         let group = self.canon.group_of[token as usize];
         let is_own = kinds.own.as_deref().is_some_and(|own| bit(own, token));
         if group == NO_GROUP || is_own || !bit(&self.canon.plain, token) {
@@ -71,7 +70,7 @@ impl Judge<'_> {
 
     /// The kind of a group.
     #[inline]
-    pub(super) fn kind_of(&mut self, kinds: &mut Kinds, group: u32) -> u32 {
+    pub(super) fn kind_of(&mut self, kinds: &mut TokenClasses, group: u32) -> u32 {
         match kinds.of_group[group as usize] {
             UNKNOWN => self.find_kind(kinds, group),
             known => known,
@@ -79,7 +78,7 @@ impl Judge<'_> {
     }
 
     #[cold]
-    fn find_kind(&mut self, kinds: &mut Kinds, group: u32) -> u32 {
+    fn find_kind(&mut self, kinds: &mut TokenClasses, group: u32) -> u32 {
         let hypotheses = std::sync::Arc::clone(&self.memo.sets[kinds.set as usize]);
         let lists: Box<[(u32, u32)]> = hypotheses.iter().map(|h| self.walk_lists(h.guess, group)).collect();
         let next = kinds.settled.len() as u32;
@@ -101,13 +100,13 @@ impl Judge<'_> {
         kind
     }
 
-    /// As [`Judge::settles_after`], for a token of this kind.
+    /// As [`CanonicalStepper::settles_after`], for a token of this kind.
     ///
     /// # Errors
     /// Those of `after`.
     pub fn kind_settles(
         &self,
-        kinds: &Kinds,
+        kinds: &TokenClasses,
         kind: u32,
         classes: u64,
         after: &mut After<'_>,

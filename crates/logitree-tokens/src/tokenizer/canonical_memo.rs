@@ -1,17 +1,17 @@
-//! What was found of a tokenizer's places so far: every entry is a pure function of its key, but for the numbers of guesses and
-//! of sets of them, which places hold.
+//! The memo of a tokenizer's decisions, shared by its matchers. Every entry is a pure function of its key, but the numbers of
+//! guesses and of sets of guesses belong to one memo, and places hold these numbers.
 //!
-//! So what was found grows as long as someone has places of it. A matcher keeps what it began with, and where that has grown
-//! too large the next matcher begins again with nothing.
+//! So a memo grows as long as a matcher has places of it. A matcher keeps the memo that it began with; where that has grown too
+//! large, the next matcher begins with an empty one.
 
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
 use super::boundaries::{Boundaries, Guess, Settled, AT_START};
-use super::canon::{Ended, Hypothesis, Judge, Masks, NO_WORD};
-use super::kinds::Kinds;
-use super::walks::Walks;
+use super::canonical_tables::{CanonicalStepper, Ended, Hypothesis, Masks, NO_WORD};
+use super::token_classes::TokenClasses;
+use super::transitions::Walks;
 use super::Tokenizer;
 use crate::memo::Memo;
 use crate::TokenId;
@@ -31,7 +31,7 @@ const ENTRY_BYTES: usize = 64;
 
 /// What was found so far. Every entry is a pure function of its key.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct CanonicalMemo {
     pub(super) boundaries: Boundaries,
     pub(super) sets: Vec<Arc<[Hypothesis]>>,
     /// The bytes of `sets` and of `ended`.
@@ -53,7 +53,7 @@ pub(crate) struct Found {
     /// The tokens of more than so many bytes.
     pub(super) longer: Memo<u32, Arc<[u32]>, MAX_KEPT>,
     pub(super) settled: FxHashMap<u32, Arc<Settled>>,
-    pub(super) kinds: FxHashMap<u32, Kinds>,
+    pub(super) kinds: FxHashMap<u32, TokenClasses>,
     /// The set after a token that begins a piece, or continues one.
     pub(super) sets_after: Memo<(u32, TokenId, bool), Option<u32>, MAX_ANSWERS>,
     /// Lists of tokens that were asked for, by number, and which tokens one of them may follow.
@@ -64,9 +64,9 @@ pub(crate) struct Found {
     pub(super) before: FxHashMap<u8, Arc<[u32]>>,
 }
 
-impl Found {
-    pub(super) fn new() -> Found {
-        let mut made = Found { boundaries: Boundaries::new(), ..Found::default() };
+impl CanonicalMemo {
+    pub(super) fn new() -> CanonicalMemo {
+        let mut made = CanonicalMemo { boundaries: Boundaries::new(), ..CanonicalMemo::default() };
         made.set(vec![Hypothesis { guess: AT_START, begins: false, word: NO_WORD }]);
         made
     }
@@ -99,24 +99,24 @@ impl Found {
 
 /// A tokenizer, and what was found of the places of one matcher and its copies.
 #[derive(Clone)]
-pub struct Speller {
+pub struct SharedCanonical {
     tokenizer: Arc<Tokenizer>,
-    found: Arc<Mutex<Found>>,
+    found: Arc<Mutex<CanonicalMemo>>,
 }
 
-impl Speller {
+impl SharedCanonical {
     /// A tokenizer with the memo that all its matchers share.
-    pub fn new(tokenizer: &Arc<Tokenizer>) -> Speller {
-        Speller { tokenizer: Arc::clone(tokenizer), found: tokenizer.canon().found(MAX_BYTES) }
+    pub fn new(tokenizer: &Arc<Tokenizer>) -> SharedCanonical {
+        SharedCanonical { tokenizer: Arc::clone(tokenizer), found: tokenizer.canon().found(MAX_BYTES) }
     }
 
     /// What decides about the next token, for the length of one call.
-    pub fn judge(&self) -> Judge<'_> {
-        Judge::new(&self.tokenizer, &self.found)
+    pub fn judge(&self) -> CanonicalStepper<'_> {
+        CanonicalStepper::new(&self.tokenizer, &self.found)
     }
 }
 
-impl std::ops::Deref for Speller {
+impl std::ops::Deref for SharedCanonical {
     type Target = Tokenizer;
 
     fn deref(&self) -> &Tokenizer {
@@ -132,8 +132,8 @@ mod tests {
         "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "\u0120": 2, "1": 3, "ab": 4,
         "\u0120a": 5, "!": 6, "\u00c3": 7, "\u00a9": 8}, "merges": ["a b", "\u0120 a"]}}"#;
 
-    fn steps(judge: &mut Judge<'_>, tokens: &[TokenId]) -> Vec<bool> {
-        let mut place = Judge::start();
+    fn steps(judge: &mut CanonicalStepper<'_>, tokens: &[TokenId]) -> Vec<bool> {
+        let mut place = CanonicalStepper::start();
         let mut step = |&token: &TokenId| match judge.step(place, token) {
             Some(next) => {
                 place = next;
@@ -148,7 +148,7 @@ mod tests {
     fn what_has_grown_too_large_is_begun_again_by_the_next_only() {
         let tokenizer = Arc::new(Tokenizer::from_tokenizer_json_bytes(TOKENIZER.as_bytes()).unwrap());
         let tokens: Vec<TokenId> = (0..400).map(|n| n * n * 7 % 31 % 9).collect();
-        let speller = Speller::new(&tokenizer);
+        let speller = SharedCanonical::new(&tokenizer);
         let empty = speller.judge().memo.bytes();
         let want = steps(&mut speller.judge(), &tokens);
         assert!(want.contains(&true) && want.contains(&false));
@@ -159,12 +159,12 @@ mod tests {
 
         let canon = tokenizer.canon();
         assert!(Arc::ptr_eq(&canon.found(full), &speller.found));
-        let next = Speller { tokenizer: Arc::clone(&tokenizer), found: canon.found(full - 1) };
+        let next = SharedCanonical { tokenizer: Arc::clone(&tokenizer), found: canon.found(full - 1) };
         assert!(!Arc::ptr_eq(&next.found, &speller.found));
         assert_eq!(next.judge().memo.bytes(), empty);
         assert_eq!(steps(&mut next.judge(), &tokens), want);
         // Places of the old one are still its own.
         assert_eq!(steps(&mut speller.judge(), &tokens), want);
-        assert!(Arc::ptr_eq(&Speller::new(&tokenizer).found, &next.found));
+        assert!(Arc::ptr_eq(&SharedCanonical::new(&tokenizer).found, &next.found));
     }
 }

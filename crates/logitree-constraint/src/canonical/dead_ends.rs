@@ -1,9 +1,7 @@
-//! Which tokens may lead to a dead end: of those that may come in a state, the ones whose next characters do not show that
-//! the text leads on.
+//! Finds candidate dead ends: allowed tokens for which the next character does not prove a canonical continuation.
 //!
-//! Most tokens of a state lead to one state, as those that stay in a string: its home, to which many characters lead back.
-//! Such tokens are ruled out by masks. The others, which hold an other character or do not reach the home, are walked byte by
-//! byte, in the order of the trie, to what may come after them. Those of one kind that lead to one state are decided together;
+//! Most tokens of a state lead to one state, as those that stay in a string: its loop state, to which many characters lead
+//! back. Such tokens are decided by masks. The others, which hold another character or do not reach it, are walked byte by byte, in the order of the trie, to what may come after them. Those of one kind that lead to one state are decided together;
 //! where the next characters decide nothing, a few tokens after them are looked at.
 //!
 //! Nothing here depends on the last token, so that what is found serves all places with the same guesses.
@@ -17,18 +15,18 @@ use crate::{interrupt, Result, TokenId};
 use logitree_grammar::expr::ByteSet;
 use logitree_tokens::mask::{bit, count, ids};
 use logitree_tokens::memo::Memo;
-use logitree_tokens::tokenizer::{DeadEnds, Judge, Kinds, Place, Row};
+use logitree_tokens::tokenizer::{CanonicalStepper, DeadEnds, Place, Row, TokenClasses};
 use logitree_tokens::trie::{Node, TokenTrie};
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// From so many characters on, a state is a home.
-const RICH: u32 = 6;
+const MIN_LOOP_CHARS: u32 = 6;
 /// Two of these lead from every home to one state.
 const WITNESSES: [u8; 4] = *b"a 01";
 /// The longest row of characters that is looked at where they are counted.
 const LONGEST: usize = 48;
 /// Fewer tokens with the same beginning are looked at one by one.
-const WORTH: usize = 12;
+const MIN_GROUP: usize = 12;
 /// The most tokens that may come where all of them are looked at.
 const MAX_OPTIONS: usize = 2_048;
 /// Where more tokens than this are allowed, only those are looked at that do not lead home.
@@ -49,14 +47,14 @@ const TOKEN: u64 = 4;
 
 /// What the next characters say of a state's tokens.
 #[derive(Debug, Default)]
-pub(super) struct Doubts {
+pub(super) struct DeadEndCandidates {
     /// Those that lead nowhere.
     pub dead: DeadEnds,
     /// Those of which more must be found out.
     pub open: Vec<TokenId>,
 }
 
-impl Doubts {
+impl DeadEndCandidates {
     /// The bytes that they hold.
     pub fn bytes(&self) -> usize {
         4 * (self.dead.begun.len() + self.dead.inside.len() + self.open.len())
@@ -65,7 +63,7 @@ impl Doubts {
 
 /// Whether a text leads on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lead {
+enum Continues {
     On,
     Nowhere,
     Open,
@@ -85,7 +83,7 @@ struct Options {
 
 /// What is known of the other matcher's states, by number.
 #[derive(Default)]
-pub(super) struct Walked {
+pub(super) struct WalkMemo {
     bytes: Memo<u64, ByteSet, MAX_BYTES>,
     ways: Memo<u64, Ways, MAX_BYTES>,
     rounds: Memo<u64, (u128, Option<u64>), MAX_BYTES>,
@@ -109,8 +107,8 @@ struct Run {
 
 impl Run {
     /// Whether most tokens that come here stay in the row.
-    fn is_home(self) -> bool {
-        self.chars.count_ones() >= RICH && self.length > 0
+    fn is_loop_state(self) -> bool {
+        self.chars.count_ones() >= MIN_LOOP_CHARS && self.length > 0
     }
 
     fn row(self) -> Row {
@@ -150,7 +148,7 @@ impl<'a> Way<'a> {
     }
 
     /// The state after the bytes of a token.
-    fn to(&mut self, look: &mut Look<'_>, token: &'a [u8]) -> Result<Option<u64>> {
+    fn to(&mut self, look: &mut Lookahead<'_>, token: &'a [u8]) -> Result<Option<u64>> {
         let same = token.iter().zip(self.token).take_while(|(a, b)| a == b).count();
         self.token = token;
         // The byte at which the last one ended is in this one too.
@@ -179,7 +177,7 @@ struct Chain {
 
 /// Where tokens of a kind lead.
 enum Verdict {
-    Lead(Lead),
+    Continues(Continues),
     /// On where one of the options may follow the token within a piece.
     Followed(Arc<Options>),
 }
@@ -187,14 +185,14 @@ enum Verdict {
 /// What is decided of tokens alike, for the length of a call, by kind and the state that they lead to: where they lead if they
 /// begin a piece, and if they continue one.
 struct Settling<'a> {
-    kinds: &'a mut Kinds,
+    kinds: &'a mut TokenClasses,
     known: FxHashMap<(u32, u64), [Verdict; 2]>,
 }
 
 /// A walk over the other matcher's states, with what is known of them.
-pub(super) struct Look<'a> {
+pub(super) struct Lookahead<'a> {
     pub walk: Box<dyn ByteWalk + 'a>,
-    pub walked: &'a mut Walked,
+    pub walked: &'a mut WalkMemo,
 }
 
 impl Shape {
@@ -212,7 +210,7 @@ fn way(ways: &[(ByteSet, u64)], byte: u8) -> Option<u64> {
     ways.iter().find(|way| way.0.contains(byte)).map(|way| way.1)
 }
 
-impl Look<'_> {
+impl Lookahead<'_> {
     /// The bytes that may come in a state.
     pub fn bytes(&mut self, state: u64) -> Result<ByteSet> {
         if let Some(known) = self.walked.bytes.get(&state) {
@@ -225,7 +223,7 @@ impl Look<'_> {
     }
 
     /// Whether what may come in `state` ends the piece at `place`.
-    pub fn is_settled(&mut self, judge: &mut Judge<'_>, state: u64, place: Place) -> Result<bool> {
+    pub fn is_settled(&mut self, judge: &mut CanonicalStepper<'_>, state: u64, place: Place) -> Result<bool> {
         let bytes = self.bytes(state)?;
         let ascii = judge.ascii();
         judge.is_settled(place, classes(ascii, &bytes), &mut |chars| {
@@ -266,7 +264,7 @@ impl Look<'_> {
                 break known;
             }
             let (chars, next) = self.round(at)?;
-            if next == Some(at) || chars.count_ones() < RICH {
+            if next == Some(at) || chars.count_ones() < MIN_LOOP_CHARS {
                 let run = match next == Some(at) {
                     true => Run { chars, next: low(&self.bytes(at)?), length: u32::MAX },
                     false => Run::default(),
@@ -335,16 +333,16 @@ impl Look<'_> {
     /// Where the tokens of a state lead; `None` if it takes too long to tell.
     fn find_shape(&mut self, state: u64, trie: &TokenTrie) -> Result<Option<Shape>> {
         let run = self.run(state)?;
-        if run.is_home() {
+        if run.is_loop_state() {
             return Ok(Some(Shape { main: Some(run), away: Box::default(), others: Box::default() }));
         }
         let ways = self.ways(state)?;
         let mut main: Option<(u32, u64, Run)> = None;
         for &(bytes, next) in &*ways {
             let ascii = low(&bytes).count_ones();
-            if ascii >= RICH && main.is_none_or(|(most, ..)| ascii > most) {
+            if ascii >= MIN_LOOP_CHARS && main.is_none_or(|(most, ..)| ascii > most) {
                 let run = self.run(next)?;
-                if run.is_home() {
+                if run.is_loop_state() {
                     main = Some((ascii, next, run));
                 }
             }
@@ -378,9 +376,9 @@ impl Look<'_> {
                     None => false,
                 };
                 let run = if is_near { Run::default() } else { self.run(next)? };
-                if run.is_home() {
+                if run.is_loop_state() {
                     others.push((child, run));
-                } else if trie.tokens_below(child).len() < WORTH {
+                } else if trie.tokens_below(child).len() < MIN_GROUP {
                     away.extend_from_slice(trie.tokens_below(child));
                 } else {
                     open.push((child, next));
@@ -397,83 +395,83 @@ impl Look<'_> {
     /// The tokens among `words` that may lead to a dead end from `state`, after a set of guesses.
     pub fn doubts(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CanonicalStepper<'_>,
         vocabulary: &Vocabulary,
         (state, set): (u64, u32),
         words: &[u32],
-    ) -> Result<Doubts> {
-        let mut risky: Vec<TokenId> = Vec::new();
+    ) -> Result<DeadEndCandidates> {
+        let mut unproven: Vec<TokenId> = Vec::new();
         let trie = vocabulary.trie()?;
         let shape = if count(words) > MAX_LOOKED { self.shape(state, trie)? } else { None };
         match shape {
-            None => risky.extend(ids(words)),
+            None => unproven.extend(ids(words)),
             Some(shape) => {
                 let listed = |id: &TokenId| bit(words, *id);
                 if let Some(run) = shape.main {
                     let mut left = words.to_vec();
-                    judge.keep_risky(set, &run.row(), &mut left);
-                    risky.extend(ids(&left));
+                    judge.keep_unproven(set, &run.row(), &mut left);
+                    unproven.extend(ids(&left));
                 } else {
-                    risky.extend(judge.others(words));
+                    unproven.extend(judge.others(words));
                 }
-                risky.extend(shape.away.iter().copied().filter(listed));
+                unproven.extend(shape.away.iter().copied().filter(listed));
                 spend(4 * (shape.away.len() + shape.others.len()))?;
                 for &(node, run) in &*shape.others {
                     let tokens: Vec<TokenId> =
                         trie.tokens_below(node).iter().copied().filter(listed).collect();
                     spend(4 * trie.tokens_below(node).len())?;
-                    judge.returns(set, &run.row(), trie.depth(node), &tokens, &mut risky);
+                    judge.returns(set, &run.row(), trie.depth(node), &tokens, &mut unproven);
                 }
-                risky.sort_unstable();
-                risky.dedup();
+                unproven.sort_unstable();
+                unproven.dedup();
             }
         }
-        self.looked(judge, vocabulary, (state, set), risky)
+        self.looked(judge, vocabulary, (state, set), unproven)
     }
 
-    /// Where the tokens in `risky` lead from `state` after a set of guesses, found one after the other.
+    /// Where the tokens in `unproven` lead from `state` after a set of guesses, found one after the other.
     pub fn looked(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CanonicalStepper<'_>,
         vocabulary: &Vocabulary,
         (state, set): (u64, u32),
-        risky: Vec<TokenId>,
-    ) -> Result<Doubts> {
+        unproven: Vec<TokenId>,
+    ) -> Result<DeadEndCandidates> {
         let mut kinds = judge.take_kinds(set);
         let settling = &mut Settling { kinds: &mut kinds, known: FxHashMap::default() };
-        let found = self.settled(judge, settling, vocabulary, (state, set), risky);
+        let found = self.settled(judge, settling, vocabulary, (state, set), unproven);
         judge.give_kinds(kinds);
         found
     }
 
-    /// As [`Look::looked`], with the kinds of the set.
+    /// As [`Lookahead::looked`], with the kinds of the set.
     fn settled(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CanonicalStepper<'_>,
         settling: &mut Settling<'_>,
         vocabulary: &Vocabulary,
         (state, set): (u64, u32),
-        mut risky: Vec<TokenId>,
-    ) -> Result<Doubts> {
-        let mut doubts = Doubts::default();
-        let mut add = |token: TokenId, leads: [Lead; 2]| {
-            if leads.contains(&Lead::Open) {
+        mut unproven: Vec<TokenId>,
+    ) -> Result<DeadEndCandidates> {
+        let mut doubts = DeadEndCandidates::default();
+        let mut add = |token: TokenId, leads: [Continues; 2]| {
+            if leads.contains(&Continues::Open) {
                 doubts.open.push(token);
             }
-            if leads[0] == Lead::Nowhere {
+            if leads[0] == Continues::Nowhere {
                 doubts.dead.begun.push(token);
             }
-            if leads[1] == Lead::Nowhere {
+            if leads[1] == Continues::Nowhere {
                 doubts.dead.inside.push(token);
             }
         };
         let run = self.run(state)?;
-        if run.is_home() {
+        if run.is_loop_state() {
             let mut chain = Chain { run, states: vec![state] };
             // The others were not all asked where they lead.
             let outside = judge.outside(run.chars & !(1 << 127));
             let mut others = Vec::new();
-            for token in risky {
+            for token in unproven {
                 let is_outside = bit(&outside, token);
                 let length = judge.characters(token).filter(|_| !is_outside);
                 match length.map_or(Ok(None), |length| self.at(&mut chain, length))? {
@@ -481,11 +479,11 @@ impl Look<'_> {
                     None => others.push(token),
                 }
             }
-            risky = others;
+            unproven = others;
         }
-        judge.sort(&mut risky, vocabulary.trie()?);
+        judge.sort(&mut unproven, vocabulary.trie()?);
         let mut way = Way::new(state);
-        for token in risky {
+        for token in unproven {
             let at = match judge.is_other(token) {
                 true => None,
                 false => way.to(self, vocabulary.token_bytes(token))?,
@@ -494,7 +492,7 @@ impl Look<'_> {
                 token,
                 match at {
                     Some(at) => self.leads(judge, settling, vocabulary, (at, set), token, AHEAD)?,
-                    None => [Lead::Open; 2],
+                    None => [Continues::Open; 2],
                 },
             );
         }
@@ -523,13 +521,13 @@ impl Look<'_> {
     /// Where `token`, which leads to the state `at`, leads if it begins a piece after a set of guesses, and if it continues one.
     fn leads(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CanonicalStepper<'_>,
         settling: &mut Settling<'_>,
         vocabulary: &Vocabulary,
         (at, set): (u64, u32),
         token: TokenId,
         ahead: usize,
-    ) -> Result<[Lead; 2]> {
+    ) -> Result<[Continues; 2]> {
         interrupt::spend(1)?;
         let kind = judge.kind(settling.kinds, token);
         let own;
@@ -546,18 +544,18 @@ impl Look<'_> {
                 &own
             }
         };
-        let mut leads = [Lead::On; 2];
+        let mut leads = [Continues::On; 2];
         for (lead, verdict) in leads.iter_mut().zip(verdicts) {
             *lead = match verdict {
-                Verdict::Lead(lead) => *lead,
+                Verdict::Continues(lead) => *lead,
                 Verdict::Followed(options) => {
                     let (number, tokens) = &options.inside;
                     if judge.is_followed(token, (*number, tokens)) {
-                        Lead::On
+                        Continues::On
                     } else if options.more {
-                        Lead::Open
+                        Continues::Open
                     } else {
-                        Lead::Nowhere
+                        Continues::Nowhere
                     }
                 }
             };
@@ -568,8 +566,8 @@ impl Look<'_> {
     /// Where a token, and all of its kind, lead from `at`.
     fn verdicts(
         &mut self,
-        judge: &mut Judge<'_>,
-        kinds: &mut Kinds,
+        judge: &mut CanonicalStepper<'_>,
+        kinds: &mut TokenClasses,
         vocabulary: &Vocabulary,
         (at, set): (u64, u32),
         token: TokenId,
@@ -577,23 +575,23 @@ impl Look<'_> {
     ) -> Result<[Verdict; 2]> {
         interrupt::spend(TOKEN)?;
         let settled = self.settles(judge, kinds, (at, set), token)?;
-        let mut verdicts = [Verdict::Lead(Lead::On), Verdict::Lead(Lead::On)];
+        let mut verdicts = [Verdict::Continues(Continues::On), Verdict::Continues(Continues::On)];
         // What may begin a piece here is not asked whether it may continue one.
         if settled[0] {
             return Ok(verdicts);
         }
         for (n, verdict) in verdicts.iter_mut().enumerate().filter(|(n, _)| !settled[*n]) {
             if !judge.is_plain(token) {
-                *verdict = Verdict::Lead(Lead::Open);
+                *verdict = Verdict::Continues(Continues::Open);
                 continue;
             }
             let Some(next) = judge.set_after(set, token, n == 0) else {
-                *verdict = Verdict::Lead(Lead::Nowhere);
+                *verdict = Verdict::Continues(Continues::Nowhere);
                 continue;
             };
             *verdict = match self.options(judge, vocabulary, (at, next), ahead)? {
-                None => Verdict::Lead(Lead::Open),
-                Some(options) if options.any => Verdict::Lead(Lead::On),
+                None => Verdict::Continues(Continues::Open),
+                Some(options) if options.any => Verdict::Continues(Continues::On),
                 Some(options) => Verdict::Followed(options),
             };
         }
@@ -604,7 +602,7 @@ impl Look<'_> {
     /// look at. Recurses at most [`AHEAD`] deep.
     fn options(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CanonicalStepper<'_>,
         vocabulary: &Vocabulary,
         (state, set): (u64, u32),
         ahead: usize,
@@ -654,10 +652,10 @@ impl Look<'_> {
         Ok(Some(found))
     }
 
-    /// As [`Look::options`], of the tokens that may come.
+    /// As [`Lookahead::options`], of the tokens that may come.
     fn options_of(
         &mut self,
-        judge: &mut Judge<'_>,
+        judge: &mut CanonicalStepper<'_>,
         settling: &mut Settling<'_>,
         vocabulary: &Vocabulary,
         (state, set): (u64, u32),
@@ -680,16 +678,16 @@ impl Look<'_> {
                 }
                 Some(at) => {
                     let settled = self.settles(judge, settling.kinds, (at, set), token)?;
-                    settled.map(|settled| if settled { Lead::On } else { Lead::Open })
+                    settled.map(|settled| if settled { Continues::On } else { Continues::Open })
                 }
-                None => [Lead::Open; 2],
+                None => [Continues::Open; 2],
             };
-            found.any = leads[0] == Lead::On;
-            if leads[1] == Lead::On {
+            found.any = leads[0] == Continues::On;
+            if leads[1] == Continues::On {
                 inside.push(token);
             }
             for (lead, begins) in leads.into_iter().zip([true, false]) {
-                found.more |= lead == Lead::Open && judge.set_after(set, token, begins).is_some();
+                found.more |= lead == Continues::Open && judge.set_after(set, token, begins).is_some();
             }
         }
         spend(size_of_val(&inside[..]))?;
@@ -714,8 +712,8 @@ impl Look<'_> {
     /// and where it continues one.
     fn settles(
         &mut self,
-        judge: &mut Judge<'_>,
-        kinds: &mut Kinds,
+        judge: &mut CanonicalStepper<'_>,
+        kinds: &mut TokenClasses,
         (at, set): (u64, u32),
         token: TokenId,
     ) -> Result<[bool; 2]> {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::boundaries::Guess;
-use super::found::Found;
+use super::canonical_memo::CanonicalMemo;
 use super::merges::{Scratch, Units, NO_TOKEN};
 use super::spines::Spines;
 use super::user::NO_PART;
@@ -91,7 +91,7 @@ struct Shape<'a> {
 }
 
 /// What is decided of a tokenizer's tokens once.
-pub(crate) struct Canon {
+pub(crate) struct CanonicalTables {
     spines: Spines,
     /// Every token that may be neighbour of another, as a mask.
     made: Arc<[u32]>,
@@ -118,7 +118,7 @@ pub(crate) struct Canon {
     /// The place of each token in the order of their bytes.
     pub(super) ranks: OnceLock<Box<[u32]>>,
     /// What was found of places, for the matchers that are made next.
-    found: Mutex<Arc<Mutex<Found>>>,
+    found: Mutex<Arc<Mutex<CanonicalMemo>>>,
 }
 
 /// The tokens that may begin a piece after a guess, and those that may continue it.
@@ -199,11 +199,11 @@ fn shape(bytes: &[u8]) -> Option<Shape<'_>> {
     Some(Shape { lead, whole, tail: part_of(tail) })
 }
 
-impl Canon {
-    pub fn new(tokenizer: &Tokenizer) -> Canon {
+impl CanonicalTables {
+    pub fn new(tokenizer: &Tokenizer) -> CanonicalTables {
         let (vocabulary, merges) = (&tokenizer.vocabulary, &tokenizer.merges);
         let spines = Spines::new(vocabulary, merges);
-        let mut canon = Canon {
+        let mut canon = CanonicalTables {
             made: spines.all().into(),
             spines,
             groups: Vec::new(),
@@ -219,7 +219,7 @@ impl Canon {
             single: Box::new([NO_TOKEN; 256]),
             holding: Vec::new(),
             ranks: OnceLock::new(),
-            found: Mutex::new(Arc::new(Mutex::new(Found::new()))),
+            found: Mutex::new(Arc::new(Mutex::new(CanonicalMemo::new()))),
         };
         canon.add_words(tokenizer);
         canon.add_groups(tokenizer);
@@ -322,10 +322,10 @@ impl Canon {
 
     /// What is found of places for matchers that are made now: begun again, empty, where it holds more than `most` bytes. The
     /// places of a matcher are numbers of what it began with, and are forgotten with it.
-    pub fn found(&self, most: usize) -> Arc<Mutex<Found>> {
+    pub fn found(&self, most: usize) -> Arc<Mutex<CanonicalMemo>> {
         let mut newest = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         if newest.lock().unwrap_or_else(PoisonError::into_inner).bytes() > most {
-            *newest = Arc::new(Mutex::new(Found::new()));
+            *newest = Arc::new(Mutex::new(CanonicalMemo::new()));
         }
         Arc::clone(&newest)
     }
@@ -353,17 +353,17 @@ pub struct DeadEnds {
 }
 
 /// A tokenizer's decisions, for the length of one call.
-pub struct Judge<'a> {
+pub struct CanonicalStepper<'a> {
     pub(super) tokenizer: &'a Tokenizer,
-    pub(super) canon: &'a Canon,
-    pub(super) memo: MutexGuard<'a, Found>,
+    pub(super) canon: &'a CanonicalTables,
+    pub(super) memo: MutexGuard<'a, CanonicalMemo>,
 }
 
-impl<'a> Judge<'a> {
-    pub(super) fn new(tokenizer: &'a Tokenizer, memo: &'a Mutex<Found>) -> Judge<'a> {
+impl<'a> CanonicalStepper<'a> {
+    pub(super) fn new(tokenizer: &'a Tokenizer, memo: &'a Mutex<CanonicalMemo>) -> CanonicalStepper<'a> {
         // Entries are written when they are whole.
         let memo = memo.lock().unwrap_or_else(PoisonError::into_inner);
-        Judge { tokenizer, canon: tokenizer.canon(), memo }
+        CanonicalStepper { tokenizer, canon: tokenizer.canon(), memo }
     }
 
     /// The place before the first token.
@@ -393,7 +393,7 @@ impl<'a> Judge<'a> {
         let kind = vocabulary.kind(token);
         let bytes = vocabulary.token_bytes(token);
         if bit(&self.tokenizer.other, token) {
-            return self.can_end(place).then(Judge::start);
+            return self.can_end(place).then(CanonicalStepper::start);
         }
         let user = self.tokenizer.user.read(place.user, bytes)?;
         if matches!(self.tokenizer.merges.units, Units::Chars(..)) && kind == TokenKind::Byte {
@@ -538,7 +538,7 @@ impl<'a> Judge<'a> {
         self.completed(token, partial, false)
     }
 
-    /// As [`Judge::completions`]; with `exact`, where the last of them ends with the character.
+    /// As [`CanonicalStepper::completions`]; with `exact`, where the last of them ends with the character.
     pub(super) fn completed(&mut self, token: TokenId, partial: [u8; 4], exact: bool) -> u64 {
         let known = if exact { &self.memo.exact } else { &self.memo.completed };
         if let Some(&known) = known.get(&(token, partial)) {
@@ -611,7 +611,7 @@ impl<'a> Judge<'a> {
         }
         let canon = self.canon;
         words.fill(0);
-        let mut add = |judge: &mut Judge<'_>, id: TokenId| {
+        let mut add = |judge: &mut CanonicalStepper<'_>, id: TokenId| {
             if from.contains(id) && judge.step(place, id).is_some() {
                 insert_bit(words, id);
             }

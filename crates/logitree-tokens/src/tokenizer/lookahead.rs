@@ -1,5 +1,4 @@
-//! Whether a canonical text leads on: which characters keep the tokens so far what the tokenizer gives, whatever comes after
-//! them.
+//! Finds the characters after which the tokens so far stay canonical, whatever follows.
 //!
 //! The piece of a token is over before a character once the pre-tokenizer's patterns claim nothing more about the text to
 //! come. Then every text that begins with the character keeps the tokens: what another matcher allows next is enough to
@@ -8,7 +7,7 @@
 use std::sync::Arc;
 
 use super::boundaries::{Guess, Settled};
-use super::canon::{part_length, DeadEnds, Hypothesis, Judge, Place, NO_GROUP};
+use super::canonical_tables::{part_length, CanonicalStepper, DeadEnds, Hypothesis, Place, NO_GROUP};
 use super::user::NO_PART;
 use crate::mask::{bit, ids, insert_bit, insert_bit_if, insert_bits, words_for, AllowedTokens};
 use crate::{interrupt, Result, TokenId};
@@ -39,7 +38,7 @@ impl Row {
     }
 }
 
-impl<'a> Judge<'a> {
+impl<'a> CanonicalStepper<'a> {
     /// The ASCII characters of each class, as bits, but for those that user-defined tokens begin with.
     pub fn ascii(&self) -> &'a [u128] {
         &self.canon.ascii
@@ -150,7 +149,7 @@ impl<'a> Judge<'a> {
 
     /// Whether a text may end after a set of guesses.
     pub fn may_end_after(&self, set: u32) -> bool {
-        self.can_end(Place { set, ..Judge::start() })
+        self.can_end(Place { set, ..CanonicalStepper::start() })
     }
 
     /// The number of a list of tokens.
@@ -209,7 +208,7 @@ impl<'a> Judge<'a> {
         row: &Row,
         from: usize,
         tokens: &[TokenId],
-        risky: &mut Vec<TokenId>,
+        unproven: &mut Vec<TokenId>,
     ) {
         let stuck = self.stuck(set, row);
         for &id in tokens {
@@ -221,14 +220,14 @@ impl<'a> Judge<'a> {
                 false => rest.len(),
             };
             if !back || length > row.most as usize || bit(&stuck, id) || bit(&self.tokenizer.other, id) {
-                risky.push(id);
+                unproven.push(id);
             }
         }
     }
 
     /// Keeps the tokens that need a look: those that hold other characters than a row, those after which no such
     /// character ends the piece, and those that are too long.
-    pub fn keep_risky(&mut self, set: u32, row: &Row, words: &mut [u32]) {
+    pub fn keep_unproven(&mut self, set: u32, row: &Row, words: &mut [u32]) {
         let outside = self.outside(row.chars);
         let stuck = self.stuck(set, row);
         let longer = self.longer(row.most);

@@ -1,14 +1,14 @@
 //! The guesses after the characters of a token: lists with numbers, of which there are few, so that most steps are looked up.
 //!
-//! The naive version asks the boundaries of each guess and each character ([`Judge::inside`]).
+//! The naive version asks the boundaries of each guess and each character ([`CanonicalStepper::inside`]).
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::boundaries::Guess;
-use super::canon::{Judge, NO_GROUP};
-use super::found::Found;
+use super::canonical_memo::CanonicalMemo;
+use super::canonical_tables::{CanonicalStepper, NO_GROUP};
 use crate::interrupt;
 
 /// The guesses after a group of tokens that begins a piece, and after one that continues it.
@@ -55,7 +55,7 @@ impl Walks {
     }
 }
 
-impl Judge<'_> {
+impl CanonicalStepper<'_> {
     /// The guesses after the characters of a group.
     pub(super) fn walk(&mut self, guess: Guess, group: u32) -> Walk {
         let groups = self.canon.groups.len();
@@ -103,7 +103,7 @@ impl Judge<'_> {
         found
     }
 
-    /// The number of the list of guesses after a character of the same piece. As [`Judge::inside`].
+    /// The number of the list of guesses after a character of the same piece. As [`CanonicalStepper::inside`].
     fn list_after(&mut self, list: u32, class: u8) -> u32 {
         let classes = self.tokenizer.splitter.classes.count();
         let at = list as usize * classes + usize::from(class);
@@ -121,9 +121,9 @@ impl Judge<'_> {
         }
     }
 
-    /// The numbers of the two lists of [`Judge::walk`].
+    /// The numbers of the two lists of [`CanonicalStepper::walk`].
     pub(super) fn walk_lists(&mut self, guess: Guess, group: u32) -> (u32, u32) {
-        let known = |memo: &Found| {
+        let known = |memo: &CanonicalMemo| {
             memo.walks.groups.get(&guess).map_or((NO_GROUP, NO_GROUP), |all| all[group as usize])
         };
         if known(&self.memo).0 == NO_GROUP {
