@@ -1,7 +1,8 @@
 """Writes include/logitree.h from the sources of crates/logitree-c: `python scripts/c_header.py > include/logitree.h`.
 
-It reads what the sources export: functions of `export!`, `#[no_mangle]` functions, `#[repr(C)]` structs, the status enum,
-constants, handles, and their comments. A test compares the file with what this prints. It knows nothing of what the functions do.
+It reads what the sources export: functions of `export!`, `#[no_mangle]` functions, `#[repr(C)]` structs, the status
+enum, constants, handles, and their comments. A test compares the file with what this prints. It knows nothing of what
+the functions do.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ def grammars():
         for byte in b'{"name1':
             made[-1].mask()
             made[-1].accept(byte)
-    return made
+    vocabulary.clear_bindings()
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

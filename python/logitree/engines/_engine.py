@@ -37,7 +37,7 @@ class Engine(ABC):
     """The most rows of one batch session with forks; 0: there is none; None: as many as memory holds."""
     tokenize: Callable[[str], list[int]] | None = None
     """The model's own tokenisation of a text, no special tokens added or recognised; None: there is none."""
-    chat_template: Any = None
+    chat_template: str | Mapping[str, str] | None = None
     """The template of the model's chats, in Jinja, or several by name; None: there is none."""
     own_tokenizer: _core.Tokenizer | None = None
     """The model's own tokenizer, for `tokenizations="canonical"`; None: there is none."""

@@ -24,6 +24,7 @@ impl TempExt {
     /// [`crate::ErrorKind::Sampling`] if a number, or their sum, is not finite, or for an exponent below 0, which would
     /// ask for infinite temperatures.
     pub fn new(t: f32, delta: f32, exponent: f32) -> Result<Self> {
+        finite("temp", "t", t)?;
         check("temp_ext", [t.into(), delta.into(), exponent.into()])?;
         finite("temp_ext", "t + delta", t + delta.max(0.0))?;
         Ok(TempExt { t, delta, exponent })

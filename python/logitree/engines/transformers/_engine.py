@@ -138,7 +138,7 @@ class Transformers(Engine):
         return _core.Tokenizer.from_tokenizer_json(backend.to_str())
 
     @property
-    def chat_template(self) -> Any:
+    def chat_template(self) -> str | Mapping[str, str] | None:  # type: ignore[override]  # it may be set later
         """The tokenizer's template, or several by name; None: there is none."""
         return getattr(self.tokenizer, "chat_template", None)
 
