@@ -5,7 +5,7 @@
 //! gbnf, lark, tags, json_schema -> rules -> earley (byte by byte; lexemes are expressions of logitree-automata)
 //! ```
 //!
-//! A terminal that is a whole token is an opaque set of token ids here: the crate knows no vocabulary.
+//! A lexeme that is a whole token is an opaque set of token ids here: the crate knows no vocabulary.
 
 #[cfg(test)]
 extern crate self as logitree_grammar; // shared test support names the crate from outside

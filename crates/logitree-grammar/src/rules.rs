@@ -34,7 +34,7 @@ pub(crate) fn written_name(name: &str) -> Option<&str> {
 
 /// A set of whole tokens, for control tokens and tokens that a grammar names by id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct TokenSet {
+pub struct TokenNames {
     /// The tokens as the grammar names them, in its order.
     pub tokens: Vec<TokenName>,
     /// Whether the set is every token except these.
@@ -73,7 +73,7 @@ pub enum RuleBody {
         max: Option<u32>,
     },
     /// One whole token of a set.
-    Tokens(TokenSet),
+    Tokens(TokenNames),
     /// A JSON value that is valid under a schema.
     Json(Arc<Schema>),
     /// A text of rules that is in a regular language, too.

@@ -8,7 +8,7 @@ use super::engine::Engine;
 use super::known::SharedEngine;
 use super::matcher::GrammarMatcher;
 use super::memory::{MemoryBudget, Slot};
-use super::table::TerminalTables;
+use super::table::LexemeTables;
 use crate::binding::{kept, Key};
 use crate::form::written;
 use crate::{Constraint, Matcher};
@@ -17,7 +17,7 @@ use logitree_grammar::ast::GrammarNode;
 use logitree_grammar::earley::{self, Machine, RulesSource};
 use logitree_grammar::expr::Exprs;
 use logitree_grammar::json_schema::{self, JsonRules};
-use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
+use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
 use logitree_tokens::mask;
 use logitree_tokens::vocabulary::Vocabulary;
 use serde_json::Value;
@@ -169,7 +169,7 @@ impl Grammar {
         &self.vocabulary
     }
 
-    /// About how many bytes of memory its automata and masks hold; tables of terminals that the vocabulary keeps for
+    /// About how many bytes of memory its automata and masks hold; tables of lexemes that the vocabulary keeps for
     /// all its grammars are not counted.
     pub fn memory(&self) -> usize {
         let slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
@@ -219,7 +219,7 @@ impl Constraint for GrammarNode {
 /// What all grammars of a vocabulary share.
 #[derive(Default)]
 struct Shared {
-    tables: Arc<TerminalTables>,
+    tables: Arc<LexemeTables>,
     budget: Arc<MemoryBudget>,
 }
 
@@ -258,7 +258,7 @@ fn start(
 }
 
 /// The ids of a token set.
-fn resolve(set: &TokenSet, vocabulary: &Vocabulary) -> Result<mask::TokenSet> {
+fn resolve(set: &TokenNames, vocabulary: &Vocabulary) -> Result<mask::TokenSet> {
     let mut ids = Vec::new();
     for name in &set.tokens {
         match name {

@@ -8,7 +8,7 @@ use std::collections::hash_map::Entry;
 
 use rustc_hash::FxHashMap;
 
-use super::terminal::{Exit, Terminal};
+use super::lexeme::{Exit, Lexeme};
 use super::walk::{allowed_outside, Automaton};
 use crate::Result;
 use logitree_grammar::expr::{ByteSet, CountedText, ExprId, Exprs};
@@ -78,7 +78,7 @@ struct Pairs {
 ///
 /// # Errors
 /// [`crate::ErrorKind::Limit`] if there is not enough fuel.
-pub(super) fn counted(e: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Option<Terminal>> {
+pub(super) fn counted(e: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Option<Lexeme>> {
     let Some(text) = exprs.split_counted(e)? else { return Ok(None) };
     if exprs.is_complete(text.rest) {
         return Ok(None);

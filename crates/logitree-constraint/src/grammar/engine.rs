@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 
 use super::bound::GrammarLimits;
 use super::join::{join, Allowed, Sorter};
+use super::lexeme::{Crossing, Lexeme};
 use super::show;
 use super::suffixes::Suffixes;
-use super::table::TerminalTables;
-use super::terminal::{Crossing, Terminal};
+use super::table::LexemeTables;
 use crate::Certain;
 use crate::{interrupt, ErrorKind, Result, TokenId};
 use logitree_grammar::earley::{ConfigId, ContinuationId, Machine, SameAfter, Texts, DEAD};
@@ -37,9 +37,9 @@ pub(super) struct Engine {
     text_ends: Box<[TokenId]>,
     /// The token sets of the grammar, as ids.
     token_sets: Vec<TokenSet>,
-    shared: Arc<TerminalTables>,
+    shared: Arc<LexemeTables>,
     /// With the tag that is meant instead of the tables' own.
-    terminals: FxHashMap<ExprId, (Arc<Terminal>, Option<Tag>)>,
+    lexemes: FxHashMap<ExprId, (Arc<Lexeme>, Option<Tag>)>,
     saturated: FxHashMap<ExprId, ExprId>,
     by_key: FxHashMap<MaskKey, TokenSet>,
     mask_bytes: usize,
@@ -59,7 +59,7 @@ impl Engine {
         limits: GrammarLimits,
         ends: Arc<[TokenId]>,
         token_sets: Vec<TokenSet>,
-        shared: Arc<TerminalTables>,
+        shared: Arc<LexemeTables>,
     ) -> Engine {
         let is_text = |id: &TokenId| {
             vocabulary.kind(*id).is_text() || token_sets.iter().any(|set: &TokenSet| set.contains(*id))
@@ -73,7 +73,7 @@ impl Engine {
             ends,
             token_sets,
             shared,
-            terminals: FxHashMap::default(),
+            lexemes: FxHashMap::default(),
             saturated: FxHashMap::default(),
             by_key: FxHashMap::default(),
             mask_bytes: 0,
@@ -229,7 +229,7 @@ impl Engine {
             return false;
         }
         self.by_key.clear();
-        self.terminals.clear();
+        self.lexemes.clear();
         self.mask_bytes = bytes;
         true
     }
@@ -262,24 +262,24 @@ impl Engine {
             self.machine.exprs_mut().split_alternatives(e, &mut |piece| pieces.push((piece, cont)))?;
         }
         for (e, cont) in pieces {
-            let (terminal, tag) = self.terminal(e)?;
-            self.charge_for(&terminal)?;
-            add(&terminal.inside, &[], &mut few, &mut dense);
-            if let Some(base) = &terminal.base {
-                add(&base.terminal.inside, &base.without, &mut few, &mut dense);
+            let (lexeme, tag) = self.lexeme(e)?;
+            self.charge_for(&lexeme)?;
+            add(&lexeme.inside, &[], &mut few, &mut dense);
+            if let Some(base) = &lexeme.base {
+                add(&base.lexeme.inside, &base.without, &mut few, &mut dense);
             }
             let (crossing, mut sure) = (few.len(), Vec::new());
-            let takes = |id: TokenId| terminal.takes(id);
-            if let Some(base) = &terminal.base {
+            let takes = |id: TokenId| lexeme.takes(id);
+            if let Some(base) = &lexeme.base {
                 let from = few.len();
-                let by_base = |id: TokenId| base.terminal.takes(id);
-                self.cross(&base.terminal.crossings, by_base, (tag, cont), &mut few, &mut sure)?;
+                let by_base = |id: TokenId| base.lexeme.takes(id);
+                self.cross(&base.lexeme.crossings, by_base, (tag, cont), &mut few, &mut sure)?;
                 if !base.elsewhere.is_empty() {
                     keep_but(&base.elsewhere, &mut few, from);
                     keep_but(&base.elsewhere, &mut sure, 0);
                 }
             }
-            self.cross(&terminal.crossings, takes, (tag, cont), &mut few, &mut sure)?;
+            self.cross(&lexeme.crossings, takes, (tag, cont), &mut few, &mut sure)?;
             if cont.reads() {
                 sure.sort_unstable();
                 self.keep_taken((e, cont), crossing, &sure, &mut few)?;
@@ -305,7 +305,7 @@ impl Engine {
         Ok(made)
     }
 
-    /// Adds the tokens that leave a terminal by `crossings` and continue in `cont`; those that it takes are in already. A
+    /// Adds the tokens that leave a lexeme by `crossings` and continue in `cont`; those that it takes are in already. A
     /// tag that is given is meant instead of the tables' own.
     /// Where what follows depends on the text, these are all that may do so after some text; those that do after every text
     /// are added to `sure` too.
@@ -414,30 +414,30 @@ impl Engine {
         Ok(())
     }
 
-    /// Consumes the fuel for adding what a terminal allows.
-    fn charge_for(&mut self, terminal: &Terminal) -> Result<()> {
+    /// Consumes the fuel for adding what a lexeme allows.
+    fn charge_for(&mut self, lexeme: &Lexeme) -> Result<()> {
         let cost = |set: &TokenSet| match set.listed() {
             Some(ids) => ids.len() as u64,
             None => set.bytes() as u64 / 16,
         };
         let base =
-            terminal.base.as_ref().map_or(0, |base| cost(&base.terminal.inside) + base.without.len() as u64);
-        self.machine.exprs_mut().charge(8 + cost(&terminal.inside) + base)
+            lexeme.base.as_ref().map_or(0, |base| cost(&base.lexeme.inside) + base.without.len() as u64);
+        self.machine.exprs_mut().charge(8 + cost(&lexeme.inside) + base)
     }
 
     /// The tables of `e`. Where it is complete with one tag, those of the same without a tag: the rest of a key and its colon
     /// is the same for all keys.
-    fn terminal(&mut self, e: ExprId) -> Result<(Arc<Terminal>, Option<Tag>)> {
-        if let Some((known, tag)) = self.terminals.get(&e) {
+    fn lexeme(&mut self, e: ExprId) -> Result<(Arc<Lexeme>, Option<Tag>)> {
+        if let Some((known, tag)) = self.lexemes.get(&e) {
             return Ok((Arc::clone(known), *tag));
         }
         let vocabulary = Arc::clone(&self.vocabulary);
         let exprs = self.machine.exprs_mut();
         let (plain, tag) = exprs.split_tag(e)?.map_or((e, None), |(plain, tag)| (plain, Some(tag)));
-        let terminal = self.shared.terminal(plain, exprs, &vocabulary)?;
-        self.mask_bytes += terminal.memory();
-        self.terminals.insert(e, (Arc::clone(&terminal), tag));
-        Ok((terminal, tag))
+        let lexeme = self.shared.lexeme(plain, exprs, &vocabulary)?;
+        self.mask_bytes += lexeme.memory();
+        self.lexemes.insert(e, (Arc::clone(&lexeme), tag));
+        Ok((lexeme, tag))
     }
 }
 
@@ -520,7 +520,7 @@ fn add(set: &TokenSet, without: &[TokenId], few: &mut Vec<TokenId>, dense: &mut 
     if let TokenSet::Words(words) = set {
         return dense.push((Arc::clone(words), without.to_vec()));
     }
-    // The tables of terminals have no other forms.
+    // The tables of lexemes have no other forms.
     let ids = set.listed().unwrap_or_default();
     match without.is_empty() {
         true => few.extend_from_slice(ids),

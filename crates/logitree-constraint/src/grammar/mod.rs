@@ -1,7 +1,7 @@
 //! Grammars as constraints: the machine's configurations met with a vocabulary.
 //!
 //! ```text
-//! configuration = threads (terminal state q, continuation k)
+//! configuration = threads (lexeme state q, continuation k)
 //! token allowed   = all of it inside q, or q complete after its first bytes and k takes the rest
 //! mask          = Inside(q), by table, and those of Cross(q) whose rest is viable from k
 //! ```
@@ -17,12 +17,12 @@ mod join;
 mod known;
 mod language;
 mod lazy;
+mod lexeme;
 mod matcher;
 mod memory;
 mod show;
 mod suffixes;
 mod table;
-mod terminal;
 #[cfg(test)]
 mod tests;
 mod walk;

@@ -1,4 +1,4 @@
-//! The rests of tokens after the end of a terminal, as a trie: equal rests of many tokens are one node.
+//! The rests of tokens after the end of a lexeme, as a trie: equal rests of many tokens are one node.
 
 use logitree_tokens::trie::{Node, TokenTrie};
 use logitree_tokens::TokenId;

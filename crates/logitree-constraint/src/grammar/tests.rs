@@ -1,5 +1,5 @@
-//! Every way to the tables of a terminal, compared with the naive one, which feeds the bytes of every token to the
-//! automaton and notes each place where it is complete. What follows a terminal is tested in
+//! Every way to the tables of a lexeme, compared with the naive one, which feeds the bytes of every token to the
+//! automaton and notes each place where it is complete. What follows a lexeme is tested in
 //! `tests/it/grammar/masks.rs`.
 
 use std::cell::Cell;
@@ -11,10 +11,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use super::counted::counted as counted_tables;
+use super::lexeme::{Crossing, Lexeme};
 use super::table::narrow::{as_difference, default_state, LoopRounds};
 use super::table::state::StartState;
-use super::table::TerminalTables;
-use super::terminal::{Crossing, Terminal};
+use super::table::LexemeTables;
 use super::walk::{loops_on_start, narrow, wide, Automaton, ByByte};
 use logitree_grammar::expr::{Encoding, ExprId, Exprs, Tag, NOTHING};
 use logitree_grammar::pattern::{self, PatternOptions};
@@ -55,7 +55,7 @@ fn naive(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Seen {
     seen
 }
 
-fn seen(terminal: &Terminal, vocabulary: &Vocabulary) -> Seen {
+fn seen(lexeme: &Lexeme, vocabulary: &Vocabulary) -> Seen {
     let trie = vocabulary.trie().unwrap();
     let mut exits = Vec::new();
     let mut add = |crossings: &[Crossing], takes: &dyn Fn(TokenId) -> bool, but: &[TokenId]| {
@@ -63,20 +63,20 @@ fn seen(terminal: &Terminal, vocabulary: &Vocabulary) -> Seen {
             for byte in crossing.bytes.iter() {
                 let suffixes = crossing.suffixes(byte, &takes, trie);
                 let all = suffixes.iter().flat_map(|suffixes| suffixes.all());
-                let own = all.filter(|(id, _)| but.binary_search(id).is_err() && !terminal.takes(*id));
+                let own = all.filter(|(id, _)| but.binary_search(id).is_err() && !lexeme.takes(*id));
                 exits.extend(own.map(|(id, rest)| (id, rest, crossing.tags.to_vec())));
             }
         }
     };
-    if let Some(base) = &terminal.base {
-        assert!(base.terminal.base.is_none());
+    if let Some(base) = &lexeme.base {
+        assert!(base.lexeme.base.is_none());
         assert!([&base.without, &base.elsewhere].iter().all(|ids| ids.is_sorted_by(|a, b| a < b)));
-        add(&base.terminal.crossings, &|id| base.terminal.takes(id), &base.elsewhere);
+        add(&base.lexeme.crossings, &|id| base.lexeme.takes(id), &base.elsewhere);
     }
-    add(&terminal.crossings, &|id| terminal.takes(id), &[]);
+    add(&lexeme.crossings, &|id| lexeme.takes(id), &[]);
     exits.sort();
     exits.dedup(); // a base may know of them, too
-    Seen { inside: vocabulary.ids().filter(|&id| terminal.takes(id)).collect(), exits }
+    Seen { inside: vocabulary.ids().filter(|&id| lexeme.takes(id)).collect(), exits }
 }
 
 /// How often each way was gone.
@@ -97,12 +97,12 @@ struct Gone {
 /// What is kept from one expression to the next.
 struct Kept {
     by_byte: ByByte,
-    tables: TerminalTables,
+    tables: LexemeTables,
 }
 
 impl Kept {
     fn new(vocabulary: &Vocabulary) -> Kept {
-        Kept { by_byte: ByByte::new(vocabulary.trie().unwrap()), tables: TerminalTables::default() }
+        Kept { by_byte: ByByte::new(vocabulary.trie().unwrap()), tables: LexemeTables::default() }
     }
 }
 
@@ -115,8 +115,8 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, kept: &Kept, g
     let by_byte = &kept.by_byte;
     let trie = vocabulary.trie().unwrap();
     let truth = naive(e, exprs, vocabulary);
-    let equal = |way: &str, terminal: &Terminal, exprs: &Exprs| {
-        let found = seen(terminal, vocabulary);
+    let equal = |way: &str, lexeme: &Lexeme, exprs: &Exprs| {
+        let found = seen(lexeme, vocabulary);
         let text = |id: TokenId| String::from_utf8_lossy(vocabulary.token_bytes(id)).into_owned();
         let (a, b) = (&truth.inside, &found.inside);
         let only = |a: &[TokenId], b: &[TokenId]| a.iter().copied().find(|id| b.binary_search(id).is_err());
@@ -132,7 +132,7 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, kept: &Kept, g
     let root = StartState::root(e, &exprs.first_bytes(e).unwrap(), trie);
     let made = narrow(&root, exprs, trie, usize::MAX).unwrap().unwrap();
     equal("narrow", &made, exprs);
-    let tables = TerminalTables::default();
+    let tables = LexemeTables::default();
     let place = tables.place(e, exprs, vocabulary).unwrap();
     if place.state != e {
         equal("behind", &narrow(&place, exprs, trie, usize::MAX).unwrap().unwrap(), exprs);
@@ -169,8 +169,8 @@ fn compare(e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary, kept: &Kept, g
         assert_eq!(naive(short, exprs, vocabulary), truth, "saturated {}", exprs.show(e));
         once_more(&gone.saturated);
     }
-    equal("the tables", &TerminalTables::default().terminal(e, exprs, vocabulary).unwrap(), exprs);
-    equal("the vocabulary's tables", &kept.tables.terminal(e, exprs, vocabulary).unwrap(), exprs);
+    equal("the tables", &LexemeTables::default().lexeme(e, exprs, vocabulary).unwrap(), exprs);
+    equal("the vocabulary's tables", &kept.tables.lexeme(e, exprs, vocabulary).unwrap(), exprs);
 }
 
 /// What a sweep finds, and one that stops at a byte.

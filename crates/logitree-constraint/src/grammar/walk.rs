@@ -1,13 +1,13 @@
-//! How the tables of a terminal are found. The naive version, which steps the automaton through every node of the
-//! trie, is also what small terminals get ([`narrow`]); the wide ones are swept by a table automaton ([`wide`]), and
-//! where tokens leave is looked up by the bytes that can complete the terminal.
+//! How the tables of a lexeme are found. The naive version, which steps the automaton through every node of the
+//! trie, is also what small lexemes get ([`narrow`]); the wide ones are swept by a table automaton ([`wide`]), and
+//! where tokens leave is looked up by the bytes that can complete the lexeme.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::counted::counted;
 use super::lazy::{LazyTable, DEAD};
+use super::lexeme::{Exit, Lexeme};
 use super::table::state::StartState;
-use super::terminal::{Exit, Terminal};
 use crate::Result;
 use logitree_grammar::dfa::Dfa;
 use logitree_grammar::expr::{ByteSet, ExprId, Exprs, NOTHING};
@@ -19,7 +19,7 @@ use logitree_tokens::vocabulary::Vocabulary;
 const MAX_STATES: usize = 300;
 /// An automaton of an expression that has more states is walked without a table.
 const MAX_COPIED: usize = 4_096;
-/// More nodes than this by which a terminal can be complete are found by walking all.
+/// More nodes than this by which a lexeme can be complete are found by walking all.
 const FEW_COMPLETING: usize = 24_000;
 /// The byte that ends most texts.
 const QUOTE: u8 = b'"';
@@ -58,7 +58,7 @@ pub(super) fn narrow(
     exprs: &mut Exprs,
     trie: &TokenTrie,
     most: usize,
-) -> Result<Option<Terminal>> {
+) -> Result<Option<Lexeme>> {
     let mut ids = place.before().to_vec();
     let mut exits: Vec<Exit> = Vec::new();
     let mut refused: Vec<Node> = Vec::new();
@@ -113,7 +113,7 @@ pub(super) fn narrow(
         return Ok(None);
     }
     keep_with_refused(&mut exits, &refused, trie);
-    Ok(Some(Terminal::new(TokenSet::from_ids(ids, trie.vocabulary_size()), exits, exprs)))
+    Ok(Some(Lexeme::new(TokenSet::from_ids(ids, trie.vocabulary_size()), exits, exprs)))
 }
 
 /// Leaves out the exits below which every token stays inside: they are allowed anyway. Both lists are in the order of
@@ -138,7 +138,7 @@ pub(super) fn wide(
     exprs: &mut Exprs,
     vocabulary: &Vocabulary,
     by_byte: &ByByte,
-) -> Result<Terminal> {
+) -> Result<Lexeme> {
     let trie = vocabulary.trie()?;
     if let Some(made) = counted(e, exprs, trie)? {
         return Ok(made);
@@ -174,14 +174,14 @@ pub(super) fn wide(
     exprs.charge(16 * exits.len() as u64)?;
     let outside = |node: Node| trie.tokens_below(node).iter().any(|&id| !inside.contains(id));
     let exits = exits.into_iter().filter(|exit| outside(exit.node)).collect();
-    Ok(Terminal::new(inside, exits, exprs))
+    Ok(Lexeme::new(inside, exits, exprs))
 }
 
 /// The tables of `e` by a walk of the whole trie that derives what it needs. Equal to [`narrow`] without a most.
 ///
 /// # Errors
 /// As [`narrow`].
-pub(super) fn whole(e: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Terminal> {
+pub(super) fn whole(e: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Lexeme> {
     let mut walk = Whole { table: LazyTable::new(exprs), trie, exits: Vec::new(), refused: Vec::new() };
     let start = walk.table.number(e);
     trie.explore_outline(start, &mut walk);
@@ -231,12 +231,12 @@ pub(super) fn allowed_outside(
     mut exits: Vec<Exit>,
     exprs: &mut Exprs,
     trie: &TokenTrie,
-) -> Result<Terminal> {
+) -> Result<Lexeme> {
     exprs.charge(trie.token_count() as u64 / 8 + (refused.len() + 4 * exits.len()) as u64)?;
     keep_with_refused(&mut exits, refused, trie);
     let mut words = vec![0u32; words_for(trie.vocabulary_size())];
     trie.tokens_outside(refused, &mut words);
-    Ok(Terminal::new(TokenSet::from_words(words), exits, exprs))
+    Ok(Lexeme::new(TokenSet::from_words(words), exits, exprs))
 }
 
 /// How many bytes are enough, after any text that may begin a text of `e`, to end one. `None` if there are too many
@@ -512,7 +512,7 @@ impl Automaton {
         exits
     }
 
-    /// All exits, after the nodes whose byte can complete the terminal.
+    /// All exits, after the nodes whose byte can complete the lexeme.
     fn exits_behind(&self, vocabulary: &Vocabulary, trie: &TokenTrie, by_byte: &ByByte) -> Vec<Exit> {
         let mut exits = Vec::new();
         for byte in self.completing.iter() {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::super::earley::ValueSource;
 use super::super::expr::Exprs;
 use super::super::lazy::{self, Triggers};
-use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
 use super::super::tags::{self, Content, Mark, Tag, Tags};
 use super::super::{gbnf, json_schema as json, lark, pattern, Regex};
 use super::GrammarNode;
@@ -130,7 +130,7 @@ impl Syntax {
             }
             Syntax::Anything => Ok(alone(RuleBody::Lexeme(Regex::anything()))),
             Syntax::Token(name) => {
-                Ok(alone(RuleBody::Tokens(TokenSet { tokens: vec![name.clone()], negated: false })))
+                Ok(alone(RuleBody::Tokens(TokenNames { tokens: vec![name.clone()], negated: false })))
             }
         }
     }

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::expr::{nested_counts, Encoding, Exprs};
 use super::super::regex::Regex;
-use super::super::rules::{written_name, RuleBody, RuleId, Rules, TokenSet};
+use super::super::rules::{written_name, RuleBody, RuleId, Rules, TokenNames};
 use super::embedded::Embedded;
 use super::lowered::{LoweredId, LoweredKind, LoweredNode, LoweredRules};
 use super::ValueSource;
@@ -169,7 +169,7 @@ struct Lowering<'a> {
     json: Option<&'a mut (dyn ValueSource + 'static)>,
     embedded: &'a mut Embedded,
     out: LoweredRules,
-    sets: FxHashMap<TokenSet, u32>,
+    sets: FxHashMap<TokenNames, u32>,
     /// The rules that are inlined.
     inlined: Vec<Option<Regular>>,
     /// The rules that were referred to before they were lowered: a node refers to each of them.

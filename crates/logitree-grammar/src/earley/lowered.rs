@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::expr::ExprId;
-use super::super::rules::{RuleId, TokenSet};
+use super::super::rules::{RuleId, TokenNames};
 use super::StateId;
 use crate::id;
 
@@ -48,7 +48,7 @@ pub(super) struct LoweredRules {
     pub(super) roots: Vec<Option<LoweredId>>,
     /// The names of the rules.
     pub(super) names: Vec<String>,
-    pub(super) token_sets: Vec<TokenSet>,
+    pub(super) token_sets: Vec<TokenNames>,
 }
 
 impl LoweredRules {

@@ -17,7 +17,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::expr::{ExprId, Exprs, Tag, EMPTY};
 use super::super::json_schema::Schema;
-use super::super::rules::{written_name, Rule, RuleBody, Rules, TokenName, TokenSet};
+use super::super::rules::{written_name, Rule, RuleBody, Rules, TokenName, TokenNames};
 use super::embedded::{self, Embedded};
 use super::lower::lower;
 use super::lowered::{LoweredId, LoweredKind, LoweredRules};
@@ -168,7 +168,7 @@ impl RulesSource {
     }
 
     /// The sets of whole tokens, indexed by [`Edge::Tokens`].
-    pub fn token_sets(&self) -> &[TokenSet] {
+    pub fn token_sets(&self) -> &[TokenNames] {
         &self.nodes.token_sets
     }
 
@@ -529,7 +529,7 @@ fn nothing_matches(name: Option<&str>, unnamed: &str) -> Error {
 }
 
 /// A few of a set's tokens by name.
-fn describe_tokens(set: &TokenSet) -> String {
+fn describe_tokens(set: &TokenNames) -> String {
     let names = set.tokens.iter().take(4).map(|name| match name {
         TokenName::Id(id) => format!("<[{id}]>"),
         TokenName::Text(text) => text.clone(),

@@ -2,7 +2,7 @@
 
 use super::super::expr::Encoding;
 use super::super::regex::Regex;
-use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
 use super::*;
 use crate::ErrorKind;
 
@@ -251,8 +251,8 @@ fn rules_that_never_end_are_left_out_or_named() {
 
 #[test]
 fn whole_tokens_stand_between_texts() {
-    let think = TokenSet { tokens: vec![TokenName::Text("<think>".into())], negated: false };
-    let other = TokenSet { tokens: vec![TokenName::Id(7), TokenName::Id(8)], negated: true };
+    let think = TokenNames { tokens: vec![TokenName::Text("<think>".into())], negated: false };
+    let other = TokenNames { tokens: vec![TokenName::Id(7), TokenName::Id(8)], negated: true };
     let body = [
         RuleBody::Tokens(think.clone()),
         text("a"),

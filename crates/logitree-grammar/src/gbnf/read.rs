@@ -1,7 +1,7 @@
 //! Reads GBNF in one pass with a stack of open groups, so that nesting takes memory and not the call stack.
 
 use super::super::problems::{excerpt, Problems};
-use super::super::rules::{RuleBody, RuleId, Rules, TokenName, TokenSet};
+use super::super::rules::{RuleBody, RuleId, Rules, TokenName, TokenNames};
 use super::super::Regex;
 use super::characters::{character, class, scalar};
 use super::names::Names;
@@ -388,7 +388,7 @@ impl<'t> Reader<'t> {
             TokenName::Text(whole.into())
         };
         self.at += end + 1;
-        Some(RuleBody::Tokens(TokenSet { tokens: vec![name], negated }))
+        Some(RuleBody::Tokens(TokenNames { tokens: vec![name], negated }))
     }
 
     /// `*`, `+`, `?` or `{m,n}`.

@@ -1,6 +1,6 @@
 //! GBNF: the meaning of each form, the message of each mistake, and that hostile texts terminate.
 
-use super::super::rules::{RuleBody, Rules, TokenName, TokenSet};
+use super::super::rules::{RuleBody, Rules, TokenName, TokenNames};
 use super::super::{CharSet, Regex};
 use super::*;
 use crate::ErrorKind;
@@ -80,8 +80,8 @@ fn tokens_are_named_by_text_or_number() {
         other => panic!("{other:?}"),
     });
     let expected = [
-        TokenSet { tokens: vec![TokenName::Id(u32::MAX)], negated: true },
-        TokenSet { tokens: vec![TokenName::Text("<|im_end|>".into())], negated: false },
+        TokenNames { tokens: vec![TokenName::Id(u32::MAX)], negated: true },
+        TokenNames { tokens: vec![TokenName::Text("<|im_end|>".into())], negated: false },
     ];
     assert_eq!(sets.collect::<Vec<_>>(), expected);
 }
@@ -185,7 +185,7 @@ fn what_gbnf_cannot_say_is_shown() {
     let error = write(&rules).unwrap_err();
     assert!(error.message.contains("the rule \"x\" has an intersection"), "{error}");
     assert_eq!(show(&rules), "root ::= x\nx ::= (.* & ~(\"a\"))\n");
-    let all = TokenSet { tokens: vec![TokenName::Id(1), TokenName::Text("[CALL]".into())], negated: true };
+    let all = TokenNames { tokens: vec![TokenName::Id(1), TokenName::Text("[CALL]".into())], negated: true };
     rules.rules[1].body = RuleBody::Tokens(all);
     assert!(write(&rules).unwrap_err().message.contains("several tokens that must not come"));
     assert_eq!(show(&rules), "root ::= x\nx ::= !(<[1]> | [CALL])\n");

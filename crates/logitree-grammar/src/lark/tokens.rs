@@ -2,22 +2,22 @@
 //! those.
 
 use super::super::problems::Problems;
-use super::super::rules::{TokenName, TokenSet};
+use super::super::rules::{TokenName, TokenNames};
 
 /// Maximum number of ids a set may list: more than any vocabulary has.
 const MAX_LISTED: u64 = 1 << 20;
 
 /// The set that `said`, at the byte offset `at`, names.
-pub(super) fn set(said: &str, at: usize, problems: &mut Problems) -> TokenSet {
+pub(super) fn set(said: &str, at: usize, problems: &mut Problems) -> TokenNames {
     let negated = said.starts_with('!');
     let name = said.trim_start_matches('!');
     let Some(list) = name.strip_prefix("<[").and_then(|rest| rest.strip_suffix("]>")) else {
-        return TokenSet { tokens: vec![TokenName::Text(name.into())], negated };
+        return TokenNames { tokens: vec![TokenName::Text(name.into())], negated };
     };
     let (list, inverted) = list.strip_prefix('^').map_or((list, false), |rest| (rest, true));
     if list == "*" && !inverted {
         // Every token: nothing is excluded.
-        return TokenSet { tokens: Vec::new(), negated: !negated };
+        return TokenNames { tokens: Vec::new(), negated: !negated };
     }
     let ids = numbers(list).unwrap_or_else(|why| {
         problems.add(
@@ -27,7 +27,7 @@ pub(super) fn set(said: &str, at: usize, problems: &mut Problems) -> TokenSet {
         );
         Vec::new()
     });
-    TokenSet { tokens: ids.into_iter().map(TokenName::Id).collect(), negated: negated != inverted }
+    TokenNames { tokens: ids.into_iter().map(TokenName::Id).collect(), negated: negated != inverted }
 }
 
 /// The ids of a list of ids and ranges.

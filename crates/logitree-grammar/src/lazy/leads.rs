@@ -1,7 +1,7 @@
 //! Unfolds the beginning of a grammar into regular languages and their continuations, until a trigger is
 //! complete or impossible.
 
-use super::super::rules::{Rule, RuleBody, RuleId, TokenSet};
+use super::super::rules::{Rule, RuleBody, RuleId, TokenNames};
 use super::super::Regex;
 use super::quotient::is_nullable;
 use super::Asker;
@@ -18,7 +18,7 @@ const MAX_DEEP: usize = 100;
 pub(super) struct Lead {
     pub(super) text: Regex,
     /// The whole token it starts with, instead of text.
-    pub(super) token: Option<TokenSet>,
+    pub(super) token: Option<TokenNames>,
     pub(super) rest: Vec<RuleBody>,
 }
 

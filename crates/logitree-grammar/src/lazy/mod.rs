@@ -21,7 +21,7 @@ mod tests;
 
 use super::append::append;
 use super::expr::{Encoding, Exprs, NOTHING};
-use super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
+use super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
 use super::{CharSet, Regex};
 use crate::{Error, ErrorKind, Result};
 use leads::{Lead, Leads};
@@ -245,7 +245,7 @@ impl Lazy {
         let text = trigger.text.as_deref().filter(|text| !text.is_empty());
         let from = text.map_or(Regex::Nothing, Regex::text);
         let leads = self.leads(from, true, &said)?;
-        let set = TokenSet { tokens: vec![trigger.name.clone()], negated: false };
+        let set = TokenNames { tokens: vec![trigger.name.clone()], negated: false };
         let head = RuleBody::Seq(vec![RuleBody::Lexeme(self.free()), RuleBody::Tokens(set)]);
         let mut ways = Vec::new();
         for lead in leads {

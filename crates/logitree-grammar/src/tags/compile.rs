@@ -2,7 +2,7 @@
 
 use super::super::append::append;
 use super::super::endings::{free, until};
-use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
 use super::super::Regex;
 use super::{Content, Mark, Separated, Tag, Tags};
 use crate::{Error, ErrorKind, Result};
@@ -226,11 +226,11 @@ fn any_token_but(excludes: impl Iterator<Item = TokenName>) -> RuleBody {
             tokens.push(token);
         }
     }
-    RuleBody::Tokens(TokenSet { tokens, negated: true })
+    RuleBody::Tokens(TokenNames { tokens, negated: true })
 }
 
 fn token(name: TokenName) -> RuleBody {
-    RuleBody::Tokens(TokenSet { tokens: vec![name], negated: false })
+    RuleBody::Tokens(TokenNames { tokens: vec![name], negated: false })
 }
 
 /// The mark as a node.

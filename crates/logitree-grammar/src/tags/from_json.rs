@@ -8,7 +8,7 @@ use super::super::gbnf;
 use super::super::json_schema::Schema;
 use super::super::pattern;
 use super::super::problems::Problems;
-use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
+use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
 use super::compile::{mistake, MAX_NESTED};
 use super::{Content, Mark, Separated, Tag, Tags};
 use crate::Result;
@@ -250,12 +250,12 @@ impl Reader<'_> {
             "token" => {
                 self.only(place, &["token"]);
                 let name = self.token(place)?;
-                Some(Content::Tokens(TokenSet { tokens: vec![name], negated: false }))
+                Some(Content::Tokens(TokenNames { tokens: vec![name], negated: false }))
             }
             "exclude_token" => {
                 self.only(place, &["exclude_tokens"]);
                 let tokens = self.tokens(place, "exclude_tokens")?;
-                Some(Content::Tokens(TokenSet { tokens, negated: true }))
+                Some(Content::Tokens(TokenNames { tokens, negated: true }))
             }
             "any_tokens" => {
                 self.only(place, &["exclude_tokens", "max_tokens"]);

@@ -22,7 +22,7 @@ pub use from_json::{from_json, SchemaReader};
 
 use serde::{Deserialize, Serialize};
 
-use super::rules::{Rules, TokenName, TokenSet};
+use super::rules::{Rules, TokenName, TokenNames};
 
 /// The begin or end of a tag, or its trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ pub enum Content {
         most: Option<u32>,
     },
     /// One whole token.
-    Tokens(TokenSet),
+    Tokens(TokenNames),
     /// Any whole tokens except these and the end mark of the surrounding tag.
     AnyTokens {
         /// The excluded tokens.

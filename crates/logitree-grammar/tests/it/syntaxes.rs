@@ -9,7 +9,7 @@ use logitree_grammar::ast::{GrammarNode, Syntax};
 use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
 use logitree_grammar::expr::Exprs;
 use logitree_grammar::json_schema::JsonRules;
-use logitree_grammar::rules::{Rules, TokenName, TokenSet};
+use logitree_grammar::rules::{Rules, TokenName, TokenNames};
 use logitree_grammar::{gbnf, Result};
 use serde::Deserialize;
 
@@ -68,7 +68,7 @@ fn read_lark(text: &str, _: Option<&str>) -> Result<Rules> {
 /// A grammar that runs.
 struct Running {
     machine: Machine,
-    sets: Vec<TokenSet>,
+    sets: Vec<TokenNames>,
 }
 
 impl Running {

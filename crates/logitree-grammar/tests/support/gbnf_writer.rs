@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
-use logitree_grammar::rules::{RuleBody, Rules, TokenName, TokenSet};
+use logitree_grammar::rules::{RuleBody, Rules, TokenName, TokenNames};
 use logitree_grammar::{CharSet, Error, ErrorKind, Regex, Result};
 
 /// The rules as GBNF that llama.cpp and `gbnf::parse` read. Names use only the characters that llama.cpp
@@ -238,7 +238,7 @@ impl<'r> Writer<'r> {
         };
     }
 
-    fn tokens(&mut self, set: &TokenSet) {
+    fn tokens(&mut self, set: &TokenNames) {
         let several = set.tokens.len() != 1;
         if set.negated {
             if several {

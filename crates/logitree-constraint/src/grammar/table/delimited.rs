@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::grammar::terminal::{Base, Exit, Terminal};
+use crate::grammar::lexeme::{Base, Exit, Lexeme};
 use crate::Result;
 use logitree_grammar::expr::{ExprId, Exprs, NOTHING};
 use logitree_tokens::mask::{bit, count, ids, words_for, TokenSet};
@@ -17,14 +17,14 @@ const MAX_SOUGHT: usize = 2_000;
 /// The nodes, ascending, of the tokens that `upper` and `lower` do not both take, or that leave the two otherwise. All
 /// that `lower` takes, `upper` takes. Neither has a base.
 pub(in crate::grammar) fn differing_nodes(
-    lower: &Terminal,
-    upper: &Terminal,
+    lower: &Lexeme,
+    upper: &Lexeme,
     vocabulary: &Vocabulary,
 ) -> Result<Vec<Node>> {
     let trie = vocabulary.trie()?;
-    let [mut differs, more] = [lower, upper].map(|terminal| {
+    let [mut differs, more] = [lower, upper].map(|lexeme| {
         let mut words = vec![0; words_for(trie.vocabulary_size())];
-        terminal.inside.write(trie.vocabulary_size(), &mut words);
+        lexeme.inside.write(trie.vocabulary_size(), &mut words);
         words
     });
     differs.iter_mut().zip(more).for_each(|(differs, more)| *differs ^= more);
@@ -54,10 +54,10 @@ pub(in crate::grammar) fn differing_nodes(
 pub(in crate::grammar) fn differing_among(
     e: ExprId,
     apart: &[Node],
-    upper: &Arc<Terminal>,
+    upper: &Arc<Lexeme>,
     exprs: &mut Exprs,
     trie: &TokenTrie,
-) -> Result<Terminal> {
+) -> Result<Lexeme> {
     let (mut without, mut elsewhere) = (Vec::new(), Vec::new());
     let mut exits = Vec::new();
     let mut failed = None;
@@ -85,8 +85,8 @@ pub(in crate::grammar) fn differing_among(
     }
     without.sort_unstable();
     elsewhere.sort_unstable();
-    let base = Base { terminal: Arc::clone(upper), without: without.into(), elsewhere: elsewhere.into() };
-    Ok(Terminal::near(base, TokenSet::default(), exits, exprs))
+    let base = Base { lexeme: Arc::clone(upper), without: without.into(), elsewhere: elsewhere.into() };
+    Ok(Lexeme::near(base, TokenSet::default(), exits, exprs))
 }
 
 /// Of the nodes `among`, those of tokens that the two do not both take, or that leave the two otherwise. All that

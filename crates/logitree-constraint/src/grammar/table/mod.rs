@@ -1,4 +1,4 @@
-//! The tables of terminals that a vocabulary keeps for all its grammars, by structure. An entry is a pure function of
+//! The tables of lexemes that a vocabulary keeps for all its grammars, by structure. An entry is a pure function of
 //! its key, so that forgetting it costs time and nothing else.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,7 +9,7 @@ mod delimited;
 pub(super) mod narrow;
 pub(super) mod state;
 
-use crate::grammar::terminal::Terminal;
+use crate::grammar::lexeme::Lexeme;
 use crate::grammar::walk::{bytes_to_end, narrow, wide, ByByte};
 use crate::Result;
 use delimited::{differing_among, differing_nodes, parting_nodes};
@@ -24,10 +24,10 @@ use state::StartState;
 const MAX_BYTES: usize = 128 << 20;
 /// Bytes of the tables of narrow states that were used last.
 const NARROW_BYTES: usize = 16 << 20;
-/// Terminals that look at more nodes of the trie than this are kept with the vocabulary until there is too much; the others
+/// Lexemes that look at more nodes of the trie than this are kept with the vocabulary until there is too much; the others
 /// for some time.
 const NARROW: usize = 2_500;
-/// Terminals whose first bytes lead to more nodes than this are not narrow.
+/// Lexemes whose first bytes lead to more nodes than this are not narrow.
 const PERHAPS_NARROW: usize = 60_000;
 /// What precedes a state is not read ahead if it looks at more nodes than this.
 const MAX_BEFORE: usize = 10_000;
@@ -38,9 +38,9 @@ const LONG: u32 = 12;
 
 #[derive(Default)]
 struct Kept {
-    tables: FxHashMap<StructureHash, Arc<Terminal>>,
+    tables: FxHashMap<StructureHash, Arc<Lexeme>>,
     /// Those of narrow states: names and texts that many schemas have.
-    narrow: Memo<StructureHash, Arc<Terminal>, NARROW_BYTES>,
+    narrow: Memo<StructureHash, Arc<Lexeme>, NARROW_BYTES>,
     rounds: FxHashMap<StructureHash, Arc<LoopRounds>>,
     /// Where two states that say less and more differ.
     apart: FxHashMap<(StructureHash, StructureHash), Arc<[Node]>>,
@@ -57,7 +57,7 @@ struct Kept {
 
 /// The tables of one vocabulary.
 #[derive(Default)]
-pub(super) struct TerminalTables {
+pub(super) struct LexemeTables {
     kept: Mutex<Kept>,
     by_byte: OnceLock<ByByte>,
     /// The nodes of tokens of more than [`LONG`] bytes.
@@ -66,12 +66,12 @@ pub(super) struct TerminalTables {
     ends_by_depth: OnceLock<Box<[u32]>>,
 }
 
-impl TerminalTables {
+impl LexemeTables {
     /// The tables of `e`, kept or found.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if the automaton needs more than the limits of `exprs`.
-    pub fn terminal(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
+    pub fn lexeme(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Lexeme>> {
         if let Some(known) = self.get(exprs.structure(e)) {
             return Ok(known);
         }
@@ -116,7 +116,7 @@ impl TerminalTables {
     }
 
     /// The tables of what precedes many states, if they are small: cached, however small.
-    fn before(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
+    fn before(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Lexeme>>> {
         let key = exprs.structure(e);
         let found = match self.get(key) {
             Some(known) => known,
@@ -136,7 +136,7 @@ impl TerminalTables {
     }
 
     /// The tables of a state that others are near to: its own, whatever it is near to.
-    fn base(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Terminal>>> {
+    fn base(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Option<Arc<Lexeme>>> {
         let found = match self.get(exprs.structure(e)) {
             Some(known) => known,
             None => {
@@ -155,7 +155,7 @@ impl TerminalTables {
         place: &StartState,
         exprs: &mut Exprs,
         vocabulary: &Vocabulary,
-    ) -> Result<Option<Arc<Terminal>>> {
+    ) -> Result<Option<Arc<Lexeme>>> {
         let trie = vocabulary.trie()?;
         if place.nodes(trie) > PERHAPS_NARROW {
             return Ok(None);
@@ -163,7 +163,7 @@ impl TerminalTables {
         Ok(narrow(place, exprs, trie, NARROW)?.map(Arc::new))
     }
 
-    fn wide(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Terminal>> {
+    fn wide(&self, e: ExprId, exprs: &mut Exprs, vocabulary: &Vocabulary) -> Result<Arc<Lexeme>> {
         let trie = vocabulary.trie()?;
         let by_byte = self.by_byte.get_or_init(|| ByByte::new(trie));
         let made = wide(e, exprs, vocabulary, by_byte)?;
@@ -177,7 +177,7 @@ impl TerminalTables {
         place: &StartState,
         exprs: &mut Exprs,
         vocabulary: &Vocabulary,
-    ) -> Result<Option<Terminal>> {
+    ) -> Result<Option<Lexeme>> {
         let trie = vocabulary.trie()?;
         if let Some(bounds) = exprs.bounded_loop(e)? {
             if let Some(base) = self.base(bounds.endless, exprs, vocabulary)? {
@@ -215,7 +215,7 @@ impl TerminalTables {
         e: ExprId,
         exprs: &mut Exprs,
         vocabulary: &Vocabulary,
-    ) -> Result<Option<Arc<Terminal>>> {
+    ) -> Result<Option<Arc<Lexeme>>> {
         if let Some(far) = self.far(e, exprs, vocabulary)? {
             return Ok(Some(far));
         }
@@ -248,7 +248,7 @@ impl TerminalTables {
         e: ExprId,
         exprs: &mut Exprs,
         vocabulary: &Vocabulary,
-    ) -> Result<Option<Arc<Terminal>>> {
+    ) -> Result<Option<Arc<Lexeme>>> {
         let Some((more, same)) = exprs.without_upper_bounds(e)? else { return Ok(None) };
         let key = exprs.structure(more);
         let known = self.kept().to_end.get(&key).copied();
@@ -354,17 +354,17 @@ impl TerminalTables {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn get(&self, key: StructureHash) -> Option<Arc<Terminal>> {
+    fn get(&self, key: StructureHash) -> Option<Arc<Lexeme>> {
         let mut kept = self.kept();
         let table = kept.tables.get(&key).map(Arc::clone);
         table.or_else(|| kept.narrow.get(&key))
     }
 
-    /// Keeps `terminal`; when there is too much, everything else is forgotten.
-    fn keep(&self, key: StructureHash, terminal: Terminal) -> Arc<Terminal> {
-        let terminal = Arc::new(terminal);
+    /// Keeps `lexeme`; when there is too much, everything else is forgotten.
+    fn keep(&self, key: StructureHash, lexeme: Lexeme) -> Arc<Lexeme> {
+        let lexeme = Arc::new(lexeme);
         let mut kept = self.kept();
-        let bytes = terminal.memory();
+        let bytes = lexeme.memory();
         if kept.bytes + bytes > MAX_BYTES {
             kept.tables.clear();
             kept.rounds.clear();
@@ -375,9 +375,9 @@ impl TerminalTables {
             kept.longer.clear();
             kept.bytes = 0;
         }
-        if kept.tables.insert(key, Arc::clone(&terminal)).is_none() {
+        if kept.tables.insert(key, Arc::clone(&lexeme)).is_none() {
             kept.bytes += bytes;
         }
-        terminal
+        lexeme
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::state::StartState;
 use crate::grammar::join::Sorter;
 use crate::grammar::lazy::{LazyTable, DEAD};
-use crate::grammar::terminal::{Base, Exit, Terminal};
+use crate::grammar::lexeme::{Base, Exit, Lexeme};
 use crate::{Result, TokenId};
 use logitree_grammar::expr::{BoundedLoop, ByteSet, ExprId, Exprs, NOTHING};
 use logitree_tokens::mask::TokenSet;
@@ -79,10 +79,10 @@ impl Pair {
 pub(in crate::grammar) fn as_difference(
     place: &StartState,
     other: ExprId,
-    terminal: &Arc<Terminal>,
+    lexeme: &Arc<Lexeme>,
     exprs: &mut Exprs,
     trie: &TokenTrie,
-) -> Result<Option<Terminal>> {
+) -> Result<Option<Lexeme>> {
     let mut more = Vec::new();
     let mut without = Vec::new();
     let mut elsewhere = Vec::new();
@@ -138,9 +138,9 @@ pub(in crate::grammar) fn as_difference(
     }
     without.sort_unstable();
     elsewhere.sort_unstable();
-    let base = Base { terminal: Arc::clone(terminal), without: without.into(), elsewhere: elsewhere.into() };
+    let base = Base { lexeme: Arc::clone(lexeme), without: without.into(), elsewhere: elsewhere.into() };
     let inside = TokenSet::from_ids(more, trie.vocabulary_size());
-    Ok(Some(Terminal::near(base, inside, exits, exprs)))
+    Ok(Some(Lexeme::near(base, inside, exits, exprs)))
 }
 
 /// How often each token goes round a loop without end: what a bounded one of the same body and rest is cut from.
@@ -225,19 +225,18 @@ impl LoopRounds {
     }
 
     /// The tables of the loop with bounds, from those of the endless one.
-    pub fn bounded(&self, bounds: &BoundedLoop, terminal: &Arc<Terminal>, exprs: &Exprs) -> Terminal {
+    pub fn bounded(&self, bounds: &BoundedLoop, lexeme: &Arc<Lexeme>, exprs: &Exprs) -> Lexeme {
         let mut without: Vec<TokenId> = self.taken.split(bounds.max.saturating_add(1)).1.to_vec();
         let (below, above) =
             (self.leaving.split(bounds.min).0, self.leaving.split(bounds.max.saturating_add(1)).1);
         let mut elsewhere: Vec<TokenId> = [below, above].concat();
         // What leaves too early or too late does not end inside either.
-        without.extend(elsewhere.iter().copied().filter(|&id| terminal.inside.contains(id)));
+        without.extend(elsewhere.iter().copied().filter(|&id| lexeme.inside.contains(id)));
         let mut sorter = Sorter::default();
         sorter.sort(&mut without);
         sorter.sort(&mut elsewhere);
-        let base =
-            Base { terminal: Arc::clone(terminal), without: without.into(), elsewhere: elsewhere.into() };
-        Terminal::near(base, TokenSet::default(), Vec::new(), exprs)
+        let base = Base { lexeme: Arc::clone(lexeme), without: without.into(), elsewhere: elsewhere.into() };
+        Lexeme::near(base, TokenSet::default(), Vec::new(), exprs)
     }
 
     pub fn memory(&self) -> usize {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::grammar::terminal::Terminal;
+use crate::grammar::lexeme::Lexeme;
 use logitree_grammar::expr::{ByteSet, ExprId};
 use logitree_tokens::trie::{Node, TokenTrie};
 use logitree_tokens::TokenId;
@@ -16,7 +16,7 @@ pub(in crate::grammar) struct StartState {
     /// The nodes, each with the byte that leads into it: disjoint subtrees, ascending.
     pub starts: Vec<(u8, Node)>,
     /// The tables of what was left out.
-    before: Option<Arc<Terminal>>,
+    before: Option<Arc<Lexeme>>,
 }
 
 impl StartState {
@@ -37,7 +37,7 @@ impl StartState {
     }
 
     /// `state`, which can read these bytes, where nothing came before it or a text of `before`, which has none of them.
-    pub fn behind(before: Arc<Terminal>, state: ExprId, first: &ByteSet, trie: &TokenTrie) -> StartState {
+    pub fn behind(before: Arc<Lexeme>, state: ExprId, first: &ByteSet, trie: &TokenTrie) -> StartState {
         let mut place = StartState::root(state, first, trie);
         for crossing in &before.crossings {
             crossing.nodes(first, &mut place.starts);

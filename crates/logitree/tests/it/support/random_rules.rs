@@ -1,6 +1,6 @@
 //! Random rules over the letters a, b and c, for every test that needs some. It knows nothing of what they mean.
 
-use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenSet};
+use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
 use logitree::grammar::{CharSet, Regex};
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn node(rules: usize, tokens: u32) -> impl Strategy<Value = RuleBody> {
     let ids = prop::collection::vec(0..tokens.max(1), 0..3);
     let sets = (ids, any::<bool>()).prop_map(|(ids, negated)| {
         let tokens = ids.into_iter().map(TokenName::Id).collect();
-        RuleBody::Tokens(TokenSet { tokens, negated })
+        RuleBody::Tokens(TokenNames { tokens, negated })
     });
     let lexemes = plain_regex().prop_map(RuleBody::Lexeme);
     let refs = (0..rules).prop_map(|id| RuleBody::Ref(RuleId::new(id)));

@@ -1,4 +1,4 @@
-//! What one terminal's state says about every token of a vocabulary: those that stay inside, and where others leave.
+//! What one lexeme's state says about every token of a vocabulary: those that stay inside, and where others leave.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use logitree_tokens::TokenId;
 
 /// The tables of one state: its own, and those of a state that it differs from in few tokens.
 #[derive(Debug)]
-pub(super) struct Terminal {
+pub(super) struct Lexeme {
     /// The tokens all of whose bytes it takes; with a base, those that the base does not take.
     pub inside: TokenSet,
     /// Where tokens leave it, by the tags it is complete with there; with a base, those that leave it otherwise.
@@ -23,14 +23,14 @@ pub(super) struct Terminal {
 #[derive(Debug)]
 pub(super) struct Base {
     /// The other state's tables, which have no base themselves.
-    pub terminal: Arc<Terminal>,
+    pub lexeme: Arc<Lexeme>,
     /// Tokens that the other takes and this one does not: ascending.
     pub without: Box<[TokenId]>,
     /// Tokens that leave this one otherwise than the other: ascending.
     pub elsewhere: Box<[TokenId]>,
 }
 
-/// The places where the terminal is complete with the same tags and a token continues.
+/// The places where the lexeme is complete with the same tags and a token continues.
 #[derive(Debug)]
 pub(super) struct Crossing {
     pub tags: Arc<[Tag]>,
@@ -50,7 +50,7 @@ struct Exits {
     found: OnceLock<Suffixes>,
 }
 
-/// A place where the terminal is complete, with the tags of that number, and a token continues with `byte`, which leads
+/// A place where the lexeme is complete, with the tags of that number, and a token continues with `byte`, which leads
 /// to `node`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Exit {
@@ -59,33 +59,33 @@ pub(super) struct Exit {
     pub node: Node,
 }
 
-impl Terminal {
+impl Lexeme {
     /// The tables of these exits, in any order.
-    pub fn new(inside: TokenSet, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
-        Terminal { inside, crossings: crossings(exits, exprs), base: None }
+    pub fn new(inside: TokenSet, exits: Vec<Exit>, exprs: &Exprs) -> Lexeme {
+        Lexeme { inside, crossings: crossings(exits, exprs), base: None }
     }
 
     /// The tables of a state that differs from `base` so.
-    pub fn near(base: Base, inside: TokenSet, exits: Vec<Exit>, exprs: &Exprs) -> Terminal {
-        Terminal { inside, crossings: crossings(exits, exprs), base: Some(base) }
+    pub fn near(base: Base, inside: TokenSet, exits: Vec<Exit>, exprs: &Exprs) -> Lexeme {
+        Lexeme { inside, crossings: crossings(exits, exprs), base: Some(base) }
     }
 
     /// Whether it takes all bytes of `token`.
     pub fn takes(&self, token: TokenId) -> bool {
         let by_base =
-            |base: &Base| base.terminal.inside.contains(token) && base.without.binary_search(&token).is_err();
+            |base: &Base| base.lexeme.inside.contains(token) && base.without.binary_search(&token).is_err();
         self.inside.contains(token) || self.base.as_ref().is_some_and(by_base)
     }
 
     /// The nodes at which tokens leave only one of the two, or the two with other tags. Neither has a base.
-    pub fn exits_beside(&self, other: &Terminal) -> Vec<Node> {
-        let all = |terminal: &Terminal| {
+    pub fn exits_beside(&self, other: &Lexeme) -> Vec<Node> {
+        let all = |lexeme: &Lexeme| {
             let one = |crossing: &Crossing| {
                 let tags = Arc::clone(&crossing.tags);
                 let nodes = crossing.nodes.iter();
                 nodes.map(move |&node| (node, Arc::clone(&tags))).collect::<Vec<_>>()
             };
-            let mut exits: Vec<(Node, Arc<[Tag]>)> = terminal.crossings.iter().flat_map(one).collect();
+            let mut exits: Vec<(Node, Arc<[Tag]>)> = lexeme.crossings.iter().flat_map(one).collect();
             exits.sort_unstable();
             exits
         };
@@ -151,7 +151,7 @@ impl Crossing {
         exits.found.get().ok_or_else(unvisited)
     }
 
-    /// The rests, beginning with `byte`, of the tokens that leave the terminal here and that it does not take anyway.
+    /// The rests, beginning with `byte`, of the tokens that leave the lexeme here and that it does not take anyway.
     pub fn suffixes(
         &self,
         byte: u8,
