@@ -56,7 +56,9 @@ fn walk(tree: Catalogue) {
     drop(paths.children(state, &mut children));
     drop(paths.snapshot.only(|item| item % 2 == 0));
     drop(paths.snapshot.for_each(|_, _, _| Ok(())));
-    if let Ok(mut matcher) = (ItemWalk { snapshot: paths.snapshot.clone(), end: Some(300) }).sequence(1 << 20, &[]) {
+    if let Ok(mut matcher) =
+        (ItemWalk { snapshot: paths.snapshot.clone(), end: Some(300) }).sequence(1 << 20, &[])
+    {
         let mut forced = Vec::new();
         drop(matcher.forced(&mut forced));
         for token in forced {

@@ -12,7 +12,7 @@ use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::gbnf;
 use logitree::grammar::rules::Rules;
 use logitree::mask::words_for;
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{ErrorKind, Result, TokenId};
 
 #[path = "../../crates/logitree/tests/it/support/texts.rs"]
@@ -32,7 +32,8 @@ fn vocabulary() -> Arc<Vocabulary> {
         let mut all: Vec<Token> = (0..=255u8).map(|byte| normal(vec![byte])).collect();
         all.extend(texts.map(|text| normal(text.as_bytes().to_vec())));
         all.extend(["a", "</s>", "<t>"].map(|text| Token { bytes: text.into(), kind: TokenKind::Control }));
-        let about = About { end_of_generation: vec![256 + 17, 256 + 15], ..About::default() };
+        let about =
+            VocabularyOptions { end_of_generation: vec![256 + 17, 256 + 15], ..VocabularyOptions::default() };
         Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"))
     };
     Arc::clone(MADE.get_or_init(make))

@@ -20,7 +20,7 @@ use logitree::constraint::{
 };
 use logitree::grammar::gbnf;
 use logitree::mask::words_for;
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{Error, TokenId};
 
 /// Steps of a script that run.
@@ -93,7 +93,10 @@ impl Bytes<'_> {
             tokens.push(Token { bytes, kind: TokenKind::Normal });
         }
         tokens.push(Token { bytes: b"</s>".to_vec(), kind: TokenKind::Control });
-        let about = About { end_of_generation: vec![tokens.len() as TokenId - 1], ..About::default() };
+        let about = VocabularyOptions {
+            end_of_generation: vec![tokens.len() as TokenId - 1],
+            ..VocabularyOptions::default()
+        };
         Arc::new(Vocabulary::new(tokens, about).expect("a sound vocabulary"))
     }
 

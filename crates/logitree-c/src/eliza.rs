@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use logitree::decoder::Then;
-use logitree::vocabulary::{About, Builder, TokenKind};
+use logitree::vocabulary::{Builder, TokenKind, VocabularyOptions};
 use logitree::{Constraint, Error, ErrorKind, Vocabulary};
 use logitree_llama::candidates::TokenData;
 use logitree_llama::{LlamaLibrary, RawSampler, SamplerOptions, SamplerState, Selection};
@@ -175,7 +175,11 @@ unsafe fn vocabulary_of(vocabulary: *const c_void) -> Outcome<Vocabulary> {
         let token = builder.push(if is_end { TokenKind::Control } else { TokenKind::Unused }, b"")?;
         ends.extend(is_end.then_some(token));
     }
-    Ok(builder.build(About { source: "libllama".into(), end_of_generation: ends, ..About::default() })?)
+    Ok(builder.build(VocabularyOptions {
+        source: "libllama".into(),
+        end_of_generation: ends,
+        ..VocabularyOptions::default()
+    })?)
 }
 
 /// The address of a function of the program's libraries.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use logitree::constraint::{binding_count, clear_bindings, Grammar};
-use logitree::vocabulary::{About, Builder, TokenKind, Vocabulary};
+use logitree::vocabulary::{Builder, TokenKind, Vocabulary, VocabularyOptions};
 
 use crate::handles::{handle, remove, shared};
 use crate::memory::{export, In, LogitreeText, Out};
@@ -92,7 +92,7 @@ export! {
                 }
             }
             let about =
-                About { source: "tokens".into(), end_of_generation: ends.to_vec(), ..About::default() };
+                VocabularyOptions { source: "tokens".into(), end_of_generation: ends.to_vec(), ..VocabularyOptions::default() };
             Ok(Arc::new(builder.build(about)?))
         };
         out.create(make)
@@ -108,7 +108,7 @@ export! {
         let make = || {
             let known = shared(vocabulary)?;
             let ends = end_tokens.slice(count)?;
-            let about = About { end_of_generation: ends.to_vec(), ..known.about().clone() };
+            let about = VocabularyOptions { end_of_generation: ends.to_vec(), ..known.about().clone() };
             Ok(Arc::new(known.with_about(about)?))
         };
         out.create(make)

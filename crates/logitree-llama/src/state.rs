@@ -331,7 +331,8 @@ pub(crate) fn specimen() -> Result<SamplerState> {
         bytes: text.into(),
         kind: if text.len() == 1 { logitree::TokenKind::Normal } else { logitree::TokenKind::Control },
     });
-    let about = logitree::About { end_of_generation: vec![2], ..logitree::About::default() };
+    let about =
+        logitree::VocabularyOptions { end_of_generation: vec![2], ..logitree::VocabularyOptions::default() };
     let vocabulary = Arc::new(Vocabulary::new(tokens, about)?);
     let matcher = OneOf::new(["ab"]).matcher(&vocabulary)?;
     let options = SamplerOptions { counts_first: true, ..SamplerOptions::default() };

@@ -4,7 +4,7 @@
 use crate::errors::to_py;
 use crate::trie::PyTokenTrie;
 use logitree::constraint::{binding_count, clear_bindings, Grammar};
-use logitree::vocabulary::{About, Builder, TokenKind, Vocabulary};
+use logitree::vocabulary::{Builder, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -216,7 +216,7 @@ impl PyVocabulary {
             (begin, ends) = builder.find_markers(ends);
             bos = bos.or(begin);
         }
-        let about = About { name, source, bos, end_of_generation: ends, adds_prefix_space };
+        let about = VocabularyOptions { name, source, bos, end_of_generation: ends, adds_prefix_space };
         builder.build(about).map(|v| PyVocabulary(Arc::new(v))).map_err(to_py)
     }
 
@@ -238,7 +238,7 @@ impl PyVocabulary {
             rest = after;
         }
         let (name, source, bos, end_of_generation, adds_prefix_space) = about;
-        let about = About { name, source, bos, end_of_generation, adds_prefix_space };
+        let about = VocabularyOptions { name, source, bos, end_of_generation, adds_prefix_space };
         builder.build(about).map(|v| PyVocabulary(Arc::new(v))).map_err(to_py)
     }
 

@@ -127,7 +127,7 @@ fn overlaps<'a>(word: &'a [u8], text: &'a [u8]) -> impl Iterator<Item = usize> +
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logitree_tokens::vocabulary::{About, Token};
+    use logitree_tokens::vocabulary::{Token, VocabularyOptions};
 
     /// ```text
     /// 0 a   1 b   2 ab   3 xa   4 bx   5 (b, unused)   6 <ab> (a marker's name)
@@ -136,7 +136,7 @@ mod tests {
         let token = |bytes: &str, kind| Token { bytes: bytes.as_bytes().to_vec(), kind };
         let texts = ["a", "b", "ab", "xa", "bx"].map(|t| token(t, TokenKind::Normal));
         let others = [token("b", TokenKind::Unused), token("<ab>", TokenKind::Control)];
-        Vocabulary::new(texts.into_iter().chain(others), About::default()).unwrap()
+        Vocabulary::new(texts.into_iter().chain(others), VocabularyOptions::default()).unwrap()
     }
 
     #[test]

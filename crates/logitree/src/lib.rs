@@ -12,11 +12,11 @@
 //! ```
 //! use std::sync::Arc;
 //! use logitree::sampling::presets::greedy;
-//! use logitree::{About, Constraint, Decoder, OneOf, Stop, Token, TokenKind, Vocabulary};
+//! use logitree::{VocabularyOptions, Constraint, Decoder, OneOf, Stop, Token, TokenKind, Vocabulary};
 //!
 //! # fn main() -> logitree::Result<()> {
 //! let tokens = ["Y", "ES", "N", "O", "</s>"].map(|text| Token { bytes: text.into(), kind: TokenKind::Normal });
-//! let about = About { end_of_generation: vec![4], ..About::default() };
+//! let about = VocabularyOptions { end_of_generation: vec![4], ..VocabularyOptions::default() };
 //! let vocabulary = Arc::new(Vocabulary::new(tokens.to_vec(), about)?);
 //!
 //! let matcher = OneOf::new(["YES", "NO"]).matcher(&vocabulary)?;
@@ -62,4 +62,4 @@ pub use mask::{AllowedTokens, TokenSet};
 pub use tokenizer::Tokenizer;
 pub use trace::Step;
 pub use trie::TokenTrie;
-pub use vocabulary::{About, Token, TokenKind, Vocabulary};
+pub use vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};

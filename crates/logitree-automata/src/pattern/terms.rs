@@ -50,7 +50,7 @@ pub(super) enum Term {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct About {
+struct TermFacts {
     nullable: bool,
     weight: u64,
     depth: u32,
@@ -60,7 +60,7 @@ struct About {
 /// check once at the end.
 pub(super) struct Terms {
     terms: Vec<Rc<Term>>,
-    about: Vec<About>,
+    about: Vec<TermFacts>,
     numbers: FxHashMap<Rc<Term>, Id>,
     first: FxHashMap<Id, Rc<CharSet>>,
     last: FxHashMap<Id, Rc<CharSet>>,
@@ -126,9 +126,9 @@ impl Terms {
         self.about(id).nullable
     }
 
-    fn about(&self, id: Id) -> About {
+    fn about(&self, id: Id) -> TermFacts {
         // ANY precedes ONE: the only forward reference.
-        self.about.get(id.0 as usize).copied().unwrap_or(About { nullable: false, weight: 2, depth: 1 })
+        self.about.get(id.0 as usize).copied().unwrap_or(TermFacts { nullable: false, weight: 2, depth: 1 })
     }
 
     fn add(&mut self, term: Term) -> Id {
@@ -154,7 +154,7 @@ impl Terms {
         id
     }
 
-    fn weigh(&self, term: &Term) -> About {
+    fn weigh(&self, term: &Term) -> TermFacts {
         let over = |parts: &[Id]| {
             let parts = parts.iter().map(|&p| self.about(p));
             parts.fold((1u64, 0), |(weight, depth), p| (weight.saturating_add(p.weight), depth.max(p.depth)))
@@ -169,7 +169,7 @@ impl Terms {
             Term::Not(of) => (!nullable(of), over(&[*of])),
             Term::Repeat(of, min, _) => (*min == 0 || nullable(of), over(&[*of])),
         };
-        About { nullable, weight, depth: depth.saturating_add(1) }
+        TermFacts { nullable, weight, depth: depth.saturating_add(1) }
     }
 
     /// One character of the set.

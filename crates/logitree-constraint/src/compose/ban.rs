@@ -27,7 +27,7 @@ struct Banned {
 
 /// A matcher, and the node of the finder after its tokens.
 #[derive(Clone)]
-pub(super) struct Without {
+pub(super) struct BanState {
     banned: Arc<Banned>,
     inner: Box<dyn Matcher>,
     bytewise: bool,
@@ -67,17 +67,17 @@ pub(super) fn without(
         risky,
     };
     let bytewise = inner.bytewise().is_some();
-    let state = Without { banned: Arc::new(banned), inner, bytewise, nodes: vec![START] };
+    let state = BanState { banned: Arc::new(banned), inner, bytewise, nodes: vec![START] };
     Ok(Box::new(LiveMatcher::new(state, vocabulary, false, "everything is banned")?))
 }
 
-impl Without {
+impl BanState {
     fn node(&self) -> u32 {
         self.nodes.last().copied().unwrap_or(START)
     }
 }
 
-impl Live for Without {
+impl Live for BanState {
     fn key(&self) -> Option<Key> {
         Some((self.inner.state()?, u64::from(self.node())))
     }
@@ -127,7 +127,7 @@ impl Live for Without {
     }
 
     /// What matters only by its bytes can be completed in tokens of one byte, unless those complete a sequence.
-    fn is_token_harmless(&mut self, token: TokenId) -> bool {
+    fn keeps_completable(&mut self, token: TokenId) -> bool {
         self.bytewise && !self.banned.risky[self.banned.finder.step(self.node(), token) as usize]
     }
 

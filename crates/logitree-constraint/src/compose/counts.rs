@@ -292,7 +292,7 @@ impl Live for Counted {
         }
     }
 
-    fn is_harmless(&mut self, known: &Known, words: &[u32]) -> Result<bool> {
+    fn all_keep_completable(&mut self, known: &Known, words: &[u32]) -> Result<bool> {
         if matches!(self.shared.bound, Bound::AtLeast(_)) && self.missing() <= 1 {
             return Ok(true);
         }

@@ -50,12 +50,12 @@ pub(super) trait Live: Clone + Send + Sync + 'static {
     }
 
     /// Whether what is written can certainly be completed after each of these tokens, or after this one.
-    fn is_harmless(&mut self, _known: &Known, _words: &[u32]) -> Result<bool> {
+    fn all_keep_completable(&mut self, _known: &Known, _words: &[u32]) -> Result<bool> {
         Ok(false)
     }
 
-    /// As [`Live::is_harmless`], of one token.
-    fn is_token_harmless(&mut self, _token: TokenId) -> bool {
+    /// As [`Live::all_keep_completable`], of one token.
+    fn keeps_completable(&mut self, _token: TokenId) -> bool {
         false
     }
 
@@ -156,10 +156,10 @@ impl<S: Live> LiveStates<S> {
         let mut words = vec![0; words_for(shared.size)];
         self.state.write(&mut words)?;
         mask::remove_bits(&mut words, &shared.ends);
-        if !self.state.is_harmless(&shared.known, &words)? {
+        if !self.state.all_keep_completable(&shared.known, &words)? {
             let tried: Vec<TokenId> = mask::ids(&words).collect();
             for token in tried {
-                if self.state.is_token_harmless(token) {
+                if self.state.keeps_completable(token) {
                     continue;
                 }
                 let mut alive = false;

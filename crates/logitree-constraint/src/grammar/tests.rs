@@ -20,7 +20,7 @@ use logitree_grammar::expr::{Encoding, ExprId, Exprs, Tag, NOTHING};
 use logitree_grammar::pattern::{self, PatternOptions};
 use logitree_grammar::{CharSet, Regex};
 use logitree_tokens::mask::ids;
-use logitree_tokens::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree_tokens::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree_tokens::TokenId;
 
 /// What tables say: the tokens inside, and of the others each place where they leave: how many bytes are left, and the
@@ -333,7 +333,7 @@ fn pieces(most: usize) -> impl Strategy<Value = Vec<u8>> {
 
 fn small_vocabulary(tokens: &[Vec<u8>]) -> Vocabulary {
     let tokens = tokens.iter().map(|bytes| Token { bytes: bytes.clone(), kind: TokenKind::Normal });
-    Vocabulary::new(tokens, About::default()).unwrap()
+    Vocabulary::new(tokens, VocabularyOptions::default()).unwrap()
 }
 
 fn compiled(exprs: &mut Exprs, parts: &[(Regex, Tag)], encoding: Encoding) -> ExprId {

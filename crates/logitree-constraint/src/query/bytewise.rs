@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Grammar;
 use crate::{ErrorKind, Result, TokenId};
-use logitree_tokens::vocabulary::{About, Builder, TokenKind, Vocabulary};
+use logitree_tokens::vocabulary::{Builder, TokenKind, Vocabulary, VocabularyOptions};
 
 /// The vocabulary in which every byte is a token, by its value.
 ///
@@ -17,7 +17,7 @@ pub fn vocabulary() -> &'static Arc<Vocabulary> {
         for byte in 0..=u8::MAX {
             builder.push(TokenKind::Byte, &[byte]).expect("a byte is a token");
         }
-        Arc::new(builder.build(About::default()).expect("256 tokens are a vocabulary"))
+        Arc::new(builder.build(VocabularyOptions::default()).expect("256 tokens are a vocabulary"))
     })
 }
 

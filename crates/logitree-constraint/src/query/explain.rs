@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
     use crate::{Choices, End};
-    use logitree_tokens::vocabulary::{About, Builder, TokenKind};
+    use logitree_tokens::vocabulary::{Builder, TokenKind, VocabularyOptions};
 
     fn vocabulary() -> Arc<Vocabulary> {
         let mut builder = Builder::new();
@@ -211,7 +211,11 @@ mod tests {
             builder.push(TokenKind::Normal, bytes).unwrap();
         }
         builder.push(TokenKind::Control, b"<end>").unwrap();
-        Arc::new(builder.build(About { end_of_generation: vec![5], ..About::default() }).unwrap())
+        Arc::new(
+            builder
+                .build(VocabularyOptions { end_of_generation: vec![5], ..VocabularyOptions::default() })
+                .unwrap(),
+        )
     }
 
     #[test]

@@ -59,7 +59,7 @@ mod tests {
 
     use super::*;
     use crate::{Choices, End};
-    use logitree_tokens::vocabulary::{About, Builder, TokenKind};
+    use logitree_tokens::vocabulary::{Builder, TokenKind, VocabularyOptions};
     use logitree_tokens::TokenId;
 
     fn matcher(text: &str) -> Box<dyn Matcher> {
@@ -71,7 +71,7 @@ mod tests {
         for byte in b'a'..=b'z' {
             builder.push(TokenKind::Normal, &[byte]).unwrap();
         }
-        let about = About { end_of_generation: ends.to_vec(), ..About::default() };
+        let about = VocabularyOptions { end_of_generation: ends.to_vec(), ..VocabularyOptions::default() };
         let vocabulary = Arc::new(builder.build(about).unwrap());
         Choices::new(&[text], &vocabulary, &End::default()).unwrap().matcher()
     }

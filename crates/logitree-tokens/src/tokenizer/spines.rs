@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use crate::mask::bit;
     use crate::tokenizer::merges::{pair, Units};
-    use crate::vocabulary::{About, Builder, TokenKind};
+    use crate::vocabulary::{Builder, TokenKind, VocabularyOptions};
     use proptest::prelude::*;
     use rustc_hash::FxHashMap;
 
@@ -303,7 +303,7 @@ mod tests {
         }
         let mut bytes = Box::new([NO_TOKEN; 256]);
         (0..3).for_each(|n| bytes[usize::from(b'a') + n] = n as TokenId);
-        (builder.build(About::default()).unwrap(), Merges { units: Units::Bytes(bytes), pairs })
+        (builder.build(VocabularyOptions::default()).unwrap(), Merges { units: Units::Bytes(bytes), pairs })
     }
 
     fn check(vocabulary: &Vocabulary, merges: &Merges) {

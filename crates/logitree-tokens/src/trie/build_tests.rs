@@ -1,7 +1,7 @@
 //! The trie against one that is written down as it is defined.
 
 use super::*;
-use crate::vocabulary::{About, Token, TokenKind};
+use crate::vocabulary::{Token, TokenKind, VocabularyOptions};
 use std::collections::BTreeMap;
 
 /// Every prefix of a text token in byte order, which is the order of the nodes, with the ids that end there.
@@ -87,7 +87,7 @@ fn random(random: &mut impl FnMut(usize) -> usize) -> Vocabulary {
         let kind = if random(9) == 0 { TokenKind::ALL[random(6)] } else { TokenKind::Normal };
         Token { bytes: text, kind }
     });
-    Vocabulary::new(tokens.collect::<Vec<_>>(), About::default()).unwrap()
+    Vocabulary::new(tokens.collect::<Vec<_>>(), VocabularyOptions::default()).unwrap()
 }
 
 #[test]
@@ -106,8 +106,8 @@ fn every_field_is_as_defined() {
 fn a_node_of_every_size_and_a_token_of_every_length() {
     let lengths = (1..=MAX_DEPTH).step_by(37).chain([MAX_DEPTH]);
     let tokens = lengths.map(|length| Token { bytes: vec![b'x'; length], kind: TokenKind::Normal });
-    check(&Vocabulary::new(tokens, About::default()).unwrap());
+    check(&Vocabulary::new(tokens, VocabularyOptions::default()).unwrap());
     let pairs = (0..=u16::MAX).step_by(7).map(|n| n.to_be_bytes().to_vec());
     let tokens = pairs.map(|bytes| Token { bytes, kind: TokenKind::Normal });
-    check(&Vocabulary::new(tokens.collect::<Vec<_>>(), About::default()).unwrap());
+    check(&Vocabulary::new(tokens.collect::<Vec<_>>(), VocabularyOptions::default()).unwrap());
 }

@@ -1,7 +1,7 @@
 //! Puts a vocabulary together token by token, without an allocation per token.
 
 use super::markers::Markers;
-use super::{About, TokenKind, Vocabulary, MAX_TOKENS};
+use super::{TokenKind, Vocabulary, VocabularyOptions, MAX_TOKENS};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// A vocabulary in the making: tokens get the ids 0, 1, 2, ... in the order they are pushed.
@@ -96,7 +96,7 @@ impl Builder {
     ///
     /// # Errors
     /// [`ErrorKind::Vocabulary`] if there are no tokens or an id in `about` is out of range.
-    pub fn build(self, about: About) -> Result<Vocabulary> {
+    pub fn build(self, about: VocabularyOptions) -> Result<Vocabulary> {
         Vocabulary::from_parts(self.bytes, self.offsets, self.kinds, about)
     }
 }

@@ -18,7 +18,7 @@
 use super::gguf_metadata::{Metadata, TYPE_STRING};
 use super::markers::{Fim, Markers};
 use super::reader::{malformed, Cursor};
-use super::{byte_level, About, Builder, TokenKind, Vocabulary, MAX_TOKENS};
+use super::{byte_level, Builder, TokenKind, Vocabulary, VocabularyOptions, MAX_TOKENS};
 use crate::file;
 use crate::{Result, TokenId};
 use std::path::Path;
@@ -242,7 +242,7 @@ fn about(
     model: &[u8],
     markers: &mut Markers,
     builder: &mut Builder,
-) -> Result<About> {
+) -> Result<VocabularyOptions> {
     let (default_bos, default_eos) = match model {
         b"llama" | b"plamo2" => (Some(1), Some(2)),
         b"t5" => (None, Some(1)),
@@ -260,7 +260,7 @@ fn about(
     };
     let prefix = metadata.bool("tokenizer.ggml.add_space_prefix")?.unwrap_or(model == b"llama");
     let name = metadata.string("general.name")?.map_or(&[][..], |(_, name)| name);
-    Ok(About {
+    Ok(VocabularyOptions {
         name: String::from_utf8_lossy(name).into_owned(),
         source: "gguf".to_string(),
         bos,

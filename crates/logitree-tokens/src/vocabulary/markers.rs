@@ -210,7 +210,7 @@ impl Markers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vocabulary::About;
+    use crate::vocabulary::VocabularyOptions;
 
     fn ends_and_kinds(texts: &[&str]) -> (Vec<TokenId>, Vec<TokenKind>) {
         let (mut markers, mut builder) = (Markers::default(), Builder::new());
@@ -219,7 +219,7 @@ mod tests {
             builder.push(kind, text.as_bytes()).unwrap();
         }
         let ends = markers.ends(&mut builder);
-        let vocabulary = builder.build(About::default()).unwrap();
+        let vocabulary = builder.build(VocabularyOptions::default()).unwrap();
         (ends, (0..texts.len() as TokenId).map(|id| vocabulary.kind(id)).collect())
     }
 

@@ -82,7 +82,7 @@ pub struct Token {
 
 /// What else a loader knows about a vocabulary.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct About {
+pub struct VocabularyOptions {
     /// The model's or tokenizer's own name; empty where the source has none.
     pub name: String,
     /// What it was read from: "gguf", "tokenizer.json", "tekken", ... .
@@ -129,7 +129,7 @@ pub struct Vocabulary {
     /// `offsets[id]..offsets[id + 1]` are the token's bytes.
     offsets: Arc<[u32]>,
     kinds: Arc<[TokenKind]>,
-    about: About,
+    about: VocabularyOptions,
     fingerprint: u128,
     /// Shared by vocabularies with the same tokens.
     trie: Arc<OnceLock<Result<TokenTrie>>>,
@@ -143,7 +143,7 @@ impl Vocabulary {
     /// # Errors
     /// [`ErrorKind::Vocabulary`] if there are no tokens, more than 2^24 of them, more than 4 GiB of bytes, or an
     /// id in `about` is out of range.
-    pub fn new(tokens: impl IntoIterator<Item = Token>, about: About) -> Result<Self> {
+    pub fn new(tokens: impl IntoIterator<Item = Token>, about: VocabularyOptions) -> Result<Self> {
         let mut builder = Builder::new();
         for token in tokens {
             builder.push(token.kind, &token.bytes)?;
@@ -156,7 +156,7 @@ impl Vocabulary {
         bytes: Vec<u8>,
         offsets: Vec<u32>,
         kinds: Vec<TokenKind>,
-        mut about: About,
+        mut about: VocabularyOptions,
     ) -> Result<Self> {
         if kinds.is_empty() {
             return Err(Error::new(ErrorKind::Vocabulary, "a vocabulary needs at least one token"));
@@ -188,7 +188,7 @@ impl Vocabulary {
     ///
     /// # Errors
     /// [`ErrorKind::Vocabulary`] if an id in `about` is out of range.
-    pub fn with_about(&self, about: About) -> Result<Self> {
+    pub fn with_about(&self, about: VocabularyOptions) -> Result<Self> {
         let mut made =
             Self::from_parts(self.bytes.to_vec(), self.offsets.to_vec(), self.kinds.to_vec(), about)?;
         made.trie = Arc::clone(&self.trie);
@@ -250,7 +250,7 @@ impl Vocabulary {
     }
 
     /// The model's or tokenizer's own name, and what it was read from.
-    pub fn about(&self) -> &About {
+    pub fn about(&self) -> &VocabularyOptions {
         &self.about
     }
 
@@ -342,7 +342,7 @@ mod tests {
 
     fn of(texts: &[&[u8]]) -> Vocabulary {
         let token = |bytes: &&[u8]| Token { bytes: bytes.to_vec(), kind: TokenKind::Normal };
-        Vocabulary::new(texts.iter().map(token), About::default()).unwrap()
+        Vocabulary::new(texts.iter().map(token), VocabularyOptions::default()).unwrap()
     }
 
     #[test]
@@ -366,7 +366,9 @@ mod tests {
         std::fs::remove_file(&path).unwrap();
         let loaded = loaded.unwrap();
         assert!(loaded.trie.get().is_some());
-        let other = loaded.with_about(About { end_of_generation: vec![1], ..About::default() }).unwrap();
+        let other = loaded
+            .with_about(VocabularyOptions { end_of_generation: vec![1], ..VocabularyOptions::default() })
+            .unwrap();
         assert!(std::ptr::eq(other.trie().unwrap(), loaded.trie().unwrap()));
         let alone = of(&[b"a"]);
         assert!(alone.trie.get().is_none() && alone.trie().is_ok());

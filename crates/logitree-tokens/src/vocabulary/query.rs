@@ -37,7 +37,7 @@ impl Vocabulary {
     }
 
     /// The concatenated bytes of `ids`; with `skip_special` those of text tokens only. Nothing is added or
-    /// taken off: see [`About::adds_prefix_space`](super::About::adds_prefix_space) for the leading space.
+    /// taken off: see [`VocabularyOptions::adds_prefix_space`](super::VocabularyOptions::adds_prefix_space) for the leading space.
     ///
     /// # Errors
     /// [`ErrorKind::Token`](crate::ErrorKind::Token) for an id that is not in the vocabulary.
@@ -55,7 +55,7 @@ impl Vocabulary {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{About, Builder, TokenKind};
+    use super::super::{Builder, TokenKind, VocabularyOptions};
     use super::*;
 
     fn tiny() -> Vocabulary {
@@ -69,7 +69,9 @@ mod tests {
         ] {
             builder.push(kind, bytes.as_bytes()).unwrap();
         }
-        builder.build(About { end_of_generation: vec![0, 0], ..About::default() }).unwrap()
+        builder
+            .build(VocabularyOptions { end_of_generation: vec![0, 0], ..VocabularyOptions::default() })
+            .unwrap()
     }
 
     #[test]

@@ -3,14 +3,14 @@
 //!
 //! A normal or user-defined piece stands for its text with U+2581 as a space; a byte piece `<0xNN>` for that byte;
 //! control, unknown and unused pieces for their names. The end of generation is the model's eos piece, and the
-//! control and user-defined pieces that `markers.rs` knows. [`About::adds_prefix_space`] is set where the
+//! control and user-defined pieces that `markers.rs` knows. [`VocabularyOptions::adds_prefix_space`] is set where the
 //! normaliser adds a dummy prefix or removes extra whitespace: then SentencePiece's decode takes one leading space
 //! (with removal: every leading one) off a whole text, which the pieces' bytes keep.
 
 use super::gguf::{byte_of, spaces_into};
 use super::markers::Markers;
 use super::reader::{malformed, Cursor};
-use super::{About, Builder, TokenKind, Vocabulary};
+use super::{Builder, TokenKind, Vocabulary, VocabularyOptions};
 use crate::file;
 use crate::{Result, TokenId};
 use std::fmt::Display;
@@ -87,7 +87,7 @@ impl Vocabulary {
         }
         markers.named_ends.extend(eos);
         let end_of_generation = markers.ends(&mut builder);
-        builder.build(About {
+        builder.build(VocabularyOptions {
             name: String::new(),
             source: "sentencepiece".to_string(),
             bos,

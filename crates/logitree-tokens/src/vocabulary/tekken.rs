@@ -5,7 +5,7 @@
 //! without a list of special tokens has the twenty of the first releases. `</s>` ends a generation, `<s>` begins.
 
 use super::json::{parse, Text};
-use super::{About, Builder, TokenKind, Vocabulary};
+use super::{Builder, TokenKind, Vocabulary, VocabularyOptions};
 use crate::file;
 use crate::{Error, ErrorKind, Result, TokenId};
 use base64::Engine;
@@ -75,7 +75,7 @@ impl Vocabulary {
     pub fn from_tekken(path: &Path) -> Result<Self> {
         let vocabulary = file::load_text(path, Self::from_tekken_bytes)?;
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        let about = About { name: name.unwrap_or_default(), ..vocabulary.about().clone() };
+        let about = VocabularyOptions { name: name.unwrap_or_default(), ..vocabulary.about().clone() };
         vocabulary.with_about(about).map(Self::with_trie)
     }
 
@@ -120,11 +120,11 @@ impl Vocabulary {
             builder.push(TokenKind::Normal, &bytes)?;
         }
         let id_of = |name: &str| specials.iter().position(|s| *s == Some(name)).map(|id| id as TokenId);
-        builder.build(About {
+        builder.build(VocabularyOptions {
             source: "tekken".to_string(),
             bos: id_of("<s>"),
             end_of_generation: id_of("</s>").into_iter().collect(),
-            ..About::default()
+            ..VocabularyOptions::default()
         })
     }
 }

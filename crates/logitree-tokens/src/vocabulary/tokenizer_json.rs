@@ -15,7 +15,7 @@
 //! | Sequence | the steps in turn |
 //!
 //! The leading space: Metaspace (unless its prepend scheme is "never") and a Strip of one space after Fuse take it
-//! off a whole text; then [`About::adds_prefix_space`] is set, and the tokens' bytes keep their space. (Metaspace
+//! off a whole text; then [`VocabularyOptions::adds_prefix_space`] is set, and the tokens' bytes keep their space. (Metaspace
 //! takes every replacement character off the first piece of a text, not one alone.)
 //!
 //! Special added tokens are control tokens with their text as bytes; other added tokens are user-defined; ids that
@@ -26,7 +26,7 @@
 use super::gguf::byte_of;
 use super::json::{parse, short_list, Text};
 use super::markers::Markers;
-use super::{byte_level, About, Builder, TokenKind, Vocabulary, MAX_TOKENS};
+use super::{byte_level, Builder, TokenKind, Vocabulary, VocabularyOptions, MAX_TOKENS};
 use crate::file;
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_automata::Chunks;
@@ -189,7 +189,7 @@ impl Vocabulary {
             let kind = if is_byte && kind == TokenKind::Normal { TokenKind::Byte } else { kind };
             builder.push(kind, &scratch)?;
         }
-        let about = About {
+        let about = VocabularyOptions {
             name: String::new(),
             source: "tokenizer.json".to_string(),
             bos: markers.begin(),

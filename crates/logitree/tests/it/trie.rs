@@ -3,7 +3,7 @@
 use crate::support::{small, vocabulary, END, SMALL};
 use logitree::mask::{insert_bit, insert_bits, words_for};
 use logitree::trie::{DumpOptions, Node, Recognizer, Table, TokenTrie, MAX_DEPTH};
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::ErrorKind;
 use proptest::prelude::*;
 
@@ -114,7 +114,7 @@ fn limits_are_errors_and_nothing_is_cut() {
     assert_eq!((error.kind, &*error.place), (ErrorKind::Limit, "token id 1"));
     assert_eq!(error.message, "token 1 has 1024 bytes, and the vocabulary trie holds at most 1023");
     let marker = Token { bytes: vec![b'x'; 5000], kind: TokenKind::Control };
-    let only_markers = Vocabulary::new([marker], About::default()).unwrap();
+    let only_markers = Vocabulary::new([marker], VocabularyOptions::default()).unwrap();
     assert_eq!(only_markers.trie().unwrap().node_count(), 1, "markers are not in the trie");
 }
 

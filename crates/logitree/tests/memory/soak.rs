@@ -6,7 +6,7 @@ use std::sync::Arc;
 use logitree::constraint::{Choices, End};
 use logitree::decoder::{Decoder, Stop};
 use logitree::sampling::{presets, Params};
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 
 use crate::LIVE;
 
@@ -18,7 +18,8 @@ fn vocabulary() -> Arc<Vocabulary> {
         bytes: if i < 256 { vec![i as u8] } else { vec![b'A' + (i % 26) as u8, b'A' + (i / 26) as u8] },
         kind: if i + 1 == SIZE { TokenKind::Control } else { TokenKind::Normal },
     });
-    let about = About { end_of_generation: vec![SIZE as u32 - 1], ..About::default() };
+    let about =
+        VocabularyOptions { end_of_generation: vec![SIZE as u32 - 1], ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(tokens, about).expect("a sound vocabulary"))
 }
 

@@ -10,14 +10,14 @@ use logitree::constraint::{
 };
 use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::grammar::json_schema::SchemaOptions;
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 
 /// All bytes, an end of the generation, and the marks of a reasoning block.
 fn vocabulary() -> Arc<Vocabulary> {
     let bytes = (0..=255).map(|byte| Token { bytes: vec![byte], kind: TokenKind::Normal });
     let marks = ["</s>", "<think>", "</think>"];
     let marks = marks.map(|text| Token { bytes: text.into(), kind: TokenKind::Control });
-    let about = About { end_of_generation: vec![256], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![256], ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(bytes.chain(marks), about).unwrap())
 }
 

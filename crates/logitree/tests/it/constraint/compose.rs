@@ -9,7 +9,7 @@ use logitree::constraint::{
     Recogniser, TokenTree, TreeSpan,
 };
 use logitree::grammar::ast::{GrammarNode, Syntax};
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{ErrorKind, Result, TokenId};
 use proptest::prelude::*;
 
@@ -23,7 +23,7 @@ fn vocabulary() -> Arc<Vocabulary> {
     let mut tokens: Vec<Token> =
         TOKENS.iter().map(|bytes| Token { bytes: bytes.to_vec(), kind: TokenKind::Normal }).collect();
     tokens.push(Token { bytes: b"</s>".to_vec(), kind: TokenKind::Control });
-    let about = About { end_of_generation: vec![END], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![END], ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(tokens, about).unwrap())
 }
 

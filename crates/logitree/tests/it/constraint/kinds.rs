@@ -10,14 +10,20 @@ use logitree::constraint::{
     ReasoningBudget, ReasoningOptions, TokenTree, TreeSpan,
 };
 use logitree::grammar::ast::{GrammarNode, Syntax};
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 
 /// a = 0, b = 1, ab = 2, c = 3, the end of generation 4, the marks of a reasoning block 5 and 6.
 fn vocabulary() -> Arc<Vocabulary> {
     let token = |text: &str, kind| Token { bytes: text.into(), kind };
     let mut tokens = ["a", "b", "ab", "c"].map(|text| token(text, TokenKind::Normal)).to_vec();
     tokens.extend(["</s>", "<think>", "</think>"].map(|text| token(text, TokenKind::Control)));
-    Arc::new(Vocabulary::new(tokens, About { end_of_generation: vec![4], ..About::default() }).unwrap())
+    Arc::new(
+        Vocabulary::new(
+            tokens,
+            VocabularyOptions { end_of_generation: vec![4], ..VocabularyOptions::default() },
+        )
+        .unwrap(),
+    )
 }
 
 /// Compares the two along every sequence of up to four allowed tokens.

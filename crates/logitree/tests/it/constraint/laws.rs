@@ -8,7 +8,7 @@ use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, ItemWalk};
 use logitree::constraint::{
     Choices, Descriptor, End, Leaf, Matcher, OnMismatch, Payload, PayloadCheck, TokenTree,
 };
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
 
@@ -56,7 +56,7 @@ proptest! {
             all.iter().zip(0..).filter(|(t, _)| is_text(t)).map(|(t, id)| (id, t.bytes.clone())).collect();
         let ends: Option<Vec<TokenId>> =
             ends.map(|ends| ends.iter().map(|end| end.index(all.len()) as TokenId).collect());
-        let about = About { end_of_generation: vec![special], ..About::default() };
+        let about = VocabularyOptions { end_of_generation: vec![special], ..VocabularyOptions::default() };
         let vocabulary = Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"));
         let end = End { tokens: ends.clone(), following: following.clone(), vocabulary: None };
         let ends: BTreeSet<TokenId> = ends.unwrap_or(vec![special]).into_iter().collect();

@@ -10,7 +10,7 @@ use logitree::constraint::{
     PayloadCheck, ReasoningBudget, ReasoningOptions, TokenTree,
 };
 use logitree::grammar::gbnf;
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ const EOG: [TokenId; 2] = [11, 12];
 fn vocabulary() -> Arc<Vocabulary> {
     let kind = |id| if id < SPECIAL { TokenKind::Normal } else { TokenKind::Control };
     let tokens = BYTES.iter().zip(0..).map(|(b, id)| Token { bytes: b.to_vec(), kind: kind(id) });
-    let about = About { end_of_generation: EOG.to_vec(), ..About::default() };
+    let about = VocabularyOptions { end_of_generation: EOG.to_vec(), ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(tokens, about).unwrap())
 }
 
@@ -336,7 +336,7 @@ fn pairs() -> Arc<Vocabulary> {
     let words = letters().flat_map(|a| letters().map(move |b| vec![a, b]));
     let mut tokens: Vec<Token> = words.map(|bytes| Token { bytes, kind: TokenKind::Normal }).collect();
     tokens.push(Token { bytes: b"<end>".to_vec(), kind: TokenKind::Control });
-    let about = About { end_of_generation: vec![676], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![676], ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(tokens, about).unwrap())
 }
 
@@ -424,7 +424,7 @@ fn what_means_nothing_is_refused() {
     assert_eq!(error.kind, ErrorKind::Limit);
     let few = Vocabulary::new(
         [b"a", b"b"].map(|b| Token { bytes: b.to_vec(), kind: TokenKind::Normal }),
-        About::default(),
+        VocabularyOptions::default(),
     );
     let options =
         ReasoningOptions { begin: vec![vec![0]], end: vec![vec![1]], ..ReasoningOptions::default() };
@@ -460,7 +460,8 @@ fn a_prompt_tells_where_it_leaves_off_and_tokens_where_the_answer_starts() {
     let words = [&b"a"[..], b"b", b"c", b"xab", b"bcab", b"bcx", b"ab", b"abc"];
     let tokens = words.iter().map(|b| Token { bytes: b.to_vec(), kind: TokenKind::Normal });
     let special = Token { bytes: b"ab".to_vec(), kind: TokenKind::Control };
-    let vocabulary = Arc::new(Vocabulary::new(tokens.chain([special]), About::default()).unwrap());
+    let vocabulary =
+        Arc::new(Vocabulary::new(tokens.chain([special]), VocabularyOptions::default()).unwrap());
     let tags = ReasoningOptions {
         begin: vec![vec![0, 1]],
         end: vec![vec![1, 2]],

@@ -8,7 +8,7 @@ use logitree::constraint::{
     accept_all, count_allowed, draft_masks, reasoning::ReasoningStart, Matcher, ReasoningBudget,
     ReasoningOptions,
 };
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{ErrorKind, TokenId};
 use serde::Deserialize;
 
@@ -65,7 +65,7 @@ impl Case {
             let bytes = self.bytes.get(&id.to_string()).map_or_else(|| format!("<{id}>").into_bytes(), hex);
             Token { bytes, kind: TokenKind::Normal }
         });
-        let about = About { end_of_generation: self.eog.clone(), ..About::default() };
+        let about = VocabularyOptions { end_of_generation: self.eog.clone(), ..VocabularyOptions::default() };
         let options = ReasoningOptions {
             begin: self.begin.clone(),
             end: self.end.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::support::laws::{self, look};
 use logitree::constraint::{ByteRecogniser, Constraint, Recogniser};
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{Error, ErrorKind, Result, TokenId};
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ fn vocabulary() -> Arc<Vocabulary> {
     let normal = |text: &&str| Token { bytes: text.as_bytes().to_vec(), kind: TokenKind::Normal };
     let mut tokens: Vec<Token> = TOKENS.iter().map(normal).collect();
     tokens.push(Token { bytes: b"(".to_vec(), kind: TokenKind::Control });
-    let about = About { end_of_generation: vec![END], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![END], ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(tokens, about).unwrap())
 }
 

@@ -7,7 +7,7 @@ use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, ItemWalk};
 use logitree::constraint::Matcher;
 use logitree::decoder::{batch, Decoder, Finish, Stop};
 use logitree::sampling::{presets, Chain, Floats, Generator, Params};
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{ErrorKind, TokenId};
 
 const END: TokenId = 3;
@@ -17,7 +17,7 @@ fn vocabulary(size: usize) -> Arc<Vocabulary> {
         END => Token { bytes: b"<end>".to_vec(), kind: TokenKind::Control },
         _ => Token { bytes: vec![b'a' + (i % 26) as u8], kind: TokenKind::Normal },
     });
-    let about = About { end_of_generation: vec![END], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![END], ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(tokens, about).unwrap())
 }
 

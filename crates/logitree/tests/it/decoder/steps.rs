@@ -8,7 +8,7 @@ use logitree::decoder::{Decoder, Finish, Stop, Then, MAX_REGION_TOKENS};
 use logitree::mask::{bit, AllowedTokens};
 use logitree::sampling::{presets, Chain, Params};
 use logitree::trace::Origin;
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{Error, ErrorKind, Result, TokenId};
 use proptest::prelude::*;
 
@@ -120,7 +120,7 @@ fn vocabulary() -> Arc<Vocabulary> {
         END => Token { bytes: b"<end>".to_vec(), kind: TokenKind::Control },
         _ => Token { bytes: vec![b'a' + (i % 26) as u8], kind: TokenKind::Normal },
     });
-    let about = About { end_of_generation: vec![END], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![END], ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(tokens, about).expect("a sound vocabulary"))
 }
 

@@ -8,7 +8,7 @@ use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::gbnf;
 use logitree::grammar::json_schema::{load, SchemaOptions};
 use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules};
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
 
@@ -19,7 +19,7 @@ fn vocabulary(letters: &[u8], tokens: &[Vec<u8>]) -> Arc<Vocabulary> {
     all.extend(tokens.iter().map(|bytes| token(bytes, TokenKind::Normal)));
     let ends = all.len() as TokenId + 1;
     all.extend([b"a".as_slice(), b"<end>", b"<turn>"].map(|bytes| token(bytes, TokenKind::Control)));
-    let about = About { end_of_generation: vec![ends, ends + 1], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![ends, ends + 1], ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"))
 }
 
@@ -217,7 +217,7 @@ fn special_tokens_are_not_text() {
     ];
     let ends = [("x", TokenKind::Normal), ("</s>", TokenKind::Control), ("<eot>", TokenKind::Control)];
     let tokens = all.into_iter().chain(ends).map(|(text, kind)| Token { bytes: text.into(), kind });
-    let about = About { end_of_generation: vec![5, 6], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![5, 6], ..VocabularyOptions::default() };
     let vocabulary = Arc::new(Vocabulary::new(tokens, about).unwrap());
     let allowed = |text: &str, before: &[TokenId]| {
         let rules = Arc::new(gbnf::parse(text).unwrap());

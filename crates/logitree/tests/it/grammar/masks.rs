@@ -12,7 +12,7 @@ use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::rules::{RuleBody, Rules, TokenName};
 use logitree::grammar::{CharSet, Regex};
 use logitree::mask::{bit, words_for};
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{ErrorKind, TokenId};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -57,7 +57,7 @@ fn vocabulary(tokens: &[Vec<u8>], singles: &[u8]) -> Arc<Vocabulary> {
     ]);
     let ends = all.len() as TokenId;
     all.extend([token(b"b", TokenKind::Control), token(b"</s>", TokenKind::Control)]);
-    let about = About { end_of_generation: vec![ends, ends + 1], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![ends, ends + 1], ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"))
 }
 

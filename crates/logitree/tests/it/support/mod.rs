@@ -29,7 +29,7 @@ pub mod rule_oracle;
 pub mod sequences;
 pub mod texts;
 
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use std::sync::Arc;
 
 /// The bytes of ids 0 to 24; id 25 is `<end>`.
@@ -67,7 +67,7 @@ pub const END: u32 = 25;
 /// A vocabulary of ordinary tokens.
 pub fn vocabulary<B: AsRef<[u8]>>(tokens: &[B]) -> Vocabulary {
     let tokens = tokens.iter().map(|b| Token { bytes: b.as_ref().to_vec(), kind: TokenKind::Normal });
-    Vocabulary::new(tokens, About::default()).expect("a vocabulary of ordinary tokens")
+    Vocabulary::new(tokens, VocabularyOptions::default()).expect("a vocabulary of ordinary tokens")
 }
 
 /// A vocabulary of ordinary `tokens` and then the end marker `</s>`, whose id is their number.
@@ -76,7 +76,7 @@ pub fn ending_vocabulary<B: AsRef<[u8]>>(tokens: &[B]) -> (Arc<Vocabulary>, u32)
         tokens.iter().map(|b| Token { bytes: b.as_ref().to_vec(), kind: TokenKind::Normal }).collect();
     all.push(Token { bytes: b"</s>".to_vec(), kind: TokenKind::Control });
     let end = tokens.len() as u32;
-    let about = About { end_of_generation: vec![end], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![end], ..VocabularyOptions::default() };
     (Arc::new(Vocabulary::new(all, about).expect("a vocabulary with an end")), end)
 }
 
@@ -85,6 +85,10 @@ pub fn small() -> Arc<Vocabulary> {
     let mut tokens: Vec<Token> =
         SMALL.iter().map(|b| Token { bytes: b.to_vec(), kind: TokenKind::Normal }).collect();
     tokens.push(Token { bytes: b"<end>".to_vec(), kind: TokenKind::Control });
-    let about = About { name: "small".into(), end_of_generation: vec![END], ..About::default() };
+    let about = VocabularyOptions {
+        name: "small".into(),
+        end_of_generation: vec![END],
+        ..VocabularyOptions::default()
+    };
     Arc::new(Vocabulary::new(tokens, about).expect("the small vocabulary"))
 }

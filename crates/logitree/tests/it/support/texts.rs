@@ -7,7 +7,7 @@ use std::sync::Arc;
 use logitree::grammar::json_schema::{load, SchemaOptions};
 use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules};
 use logitree::grammar::{lark, pattern};
-use logitree::vocabulary::{About, Token, TokenKind, Vocabulary};
+use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{Result, TokenId};
 
 pub fn alone(body: RuleBody) -> Rules {
@@ -36,6 +36,6 @@ pub fn long_tokens() -> Arc<Vocabulary> {
     tokens.extend(long.map(|text| normal(text.into_bytes())));
     tokens.push(Token { bytes: b"</s>".to_vec(), kind: TokenKind::Control });
     let end = tokens.len() as TokenId - 1;
-    let about = About { end_of_generation: vec![end], ..About::default() };
+    let about = VocabularyOptions { end_of_generation: vec![end], ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(tokens, about).expect("a vocabulary with an end"))
 }
