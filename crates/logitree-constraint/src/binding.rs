@@ -6,6 +6,7 @@
 
 use std::any::{Any, TypeId};
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHasher};
@@ -17,7 +18,13 @@ use logitree_tokens::vocabulary::Vocabulary;
 /// The most bindings that a vocabulary keeps.
 pub const MAX_BINDINGS: usize = 256;
 /// The most bytes of contents of constraints, by which the bindings are found.
-pub const MAX_KEY_BYTES: usize = 64 << 20;
+pub const MAX_KEY_BYTES: usize = 24 << 20;
+/// The most bytes of the content of a constraint made of others: each holds those of its parts.
+pub(crate) const MAX_NESTED_BYTES: usize = 1 << 20;
+/// The most matchers that are kept to be copied: each holds masks and automata of its own.
+const MAX_COPIED: usize = 8;
+/// After so many copies a matcher is made anew: its automata may be near their limits, and copies share them.
+const MAX_COPIES: u32 = 16;
 /// How many samples of a content are hashed.
 const SAMPLES: usize = 8;
 
@@ -35,7 +42,12 @@ impl Key {
         Key { kind: TypeId::of::<T>(), content: content.into(), options: recorded(options).into() }
     }
 
-    fn bytes(&self) -> usize {
+    /// The key of a constraint of type `T` around another one; none beyond [`MAX_NESTED_BYTES`].
+    pub(crate) fn nested<T: Any>(of: &Key, options: &impl Hash) -> Option<Key> {
+        (of.bytes() <= MAX_NESTED_BYTES).then(|| Key::new::<T>(recorded(of), options))
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
         self.content.len() + self.options.len()
     }
 
@@ -83,6 +95,7 @@ pub fn recorded(value: &(impl Hash + ?Sized)) -> Vec<u8> {
 /// A matcher at the beginning of the output, which is copied for every sequence.
 struct Born {
     matcher: Box<dyn Matcher>,
+    copies: AtomicU32,
     /// The constraint: a part of its key may be an address.
     _of: Box<dyn Any + Send + Sync>,
 }
@@ -95,8 +108,17 @@ pub(crate) fn copied(
     make: impl FnOnce(&Arc<Vocabulary>) -> Result<Box<dyn Matcher>>,
 ) -> Result<Box<dyn Matcher>> {
     let Some(key) = key else { return make(vocabulary) };
-    let born = |known: &_| Ok(Born { matcher: make(known)?, _of: Box::new(constraint.clone()) });
-    Ok(kept(vocabulary, key, born)?.matcher.fork())
+    let born = |known: &_| {
+        Ok(Born { matcher: make(known)?, copies: AtomicU32::new(0), _of: Box::new(constraint.clone()) })
+    };
+    let found = kept(vocabulary, key.clone(), born)?;
+    if found.copies.fetch_add(1, Ordering::Relaxed) + 1 >= MAX_COPIES {
+        if let Some(bindings) = bindings(vocabulary) {
+            let worn = bindings.lock().take(|binding| binding.key == key);
+            drop(worn);
+        }
+    }
+    Ok(found.matcher.fork())
 }
 
 /// What the vocabulary keeps for this constraint, or what `make` makes. It is made without a lock: two threads may make it
@@ -116,13 +138,17 @@ pub(crate) fn kept<T: Any + Send + Sync>(
     if let Some(found) = bindings.lock().find(hash, &key) {
         return Ok(found);
     }
+    if is_crowded(vocabulary) {
+        // They keep automata alive that the vocabulary could forget.
+        let copied = bindings.lock().take(|binding| binding.value.is::<Born>());
+        drop(copied);
+    }
     let made = Arc::new(make(&bindings.vocabulary)?);
-    let is_crowded = is_crowded(vocabulary);
     let mut all = bindings.lock();
     if let Some(found) = all.find(hash, &key) {
         return Ok(found);
     }
-    let dropped = all.add(hash, key, Arc::clone(&made) as Arc<dyn Any + Send + Sync>, is_crowded);
+    let dropped = all.add(hash, key, Arc::clone(&made) as Arc<dyn Any + Send + Sync>);
     drop(all);
     drop(dropped);
     Ok(made)
@@ -182,27 +208,17 @@ impl All {
         Arc::clone(&found.value).downcast().ok()
     }
 
-    /// Adds a binding; those that it displaces, to be dropped without the lock. Where the grammars of the vocabulary hold
-    /// much memory, those are half of the copied matchers, which would keep their automata alive.
-    fn add(
-        &mut self,
-        hash: u64,
-        key: Key,
-        value: Arc<dyn Any + Send + Sync>,
-        is_crowded: bool,
-    ) -> Vec<Binding> {
+    /// Adds a binding; those that it displaces, to be dropped without the lock.
+    fn add(&mut self, hash: u64, key: Key, value: Arc<dyn Any + Send + Sync>) -> Vec<Binding> {
         let mut displaced = Vec::new();
-        if is_crowded {
-            let mut times = self.times(|binding| binding.value.is::<Born>());
-            let middle = times.len() / 2;
-            if middle < times.len() {
-                let bound = *times.select_nth_unstable(middle).1;
-                self.remove(|binding| binding.used <= bound && binding.value.is::<Born>(), &mut displaced);
-            }
+        let copied = self.times(|binding| binding.value.is::<Born>());
+        if value.is::<Born>() && copied.len() >= MAX_COPIED {
+            let oldest = copied.into_iter().min();
+            displaced = self.take(|binding| Some(binding.used) == oldest);
         }
         while self.count >= MAX_BINDINGS || self.bytes + key.bytes() > MAX_KEY_BYTES {
             let oldest = self.times(|_| true).into_iter().min().unwrap_or_default();
-            self.remove(|binding| binding.used == oldest, &mut displaced);
+            displaced.extend(self.take(|binding| binding.used == oldest));
         }
         self.time += 1;
         (self.count, self.bytes) = (self.count + 1, self.bytes + key.bytes());
@@ -214,13 +230,15 @@ impl All {
         self.by_hash.values().flatten().filter(|binding| of(binding)).map(|binding| binding.used).collect()
     }
 
-    fn remove(&mut self, which: impl Fn(&Binding) -> bool, removed: &mut Vec<Binding>) {
-        let before = removed.len();
+    /// Removes bindings, to be dropped without the lock.
+    fn take(&mut self, which: impl Fn(&Binding) -> bool) -> Vec<Binding> {
+        let mut removed = Vec::new();
         self.by_hash.retain(|_, all| {
             removed.extend(all.extract_if(.., |binding| which(binding)));
             !all.is_empty()
         });
-        self.count -= removed.len() - before;
-        self.bytes -= removed[before..].iter().map(|binding| binding.key.bytes()).sum::<usize>();
+        self.count -= removed.len();
+        self.bytes -= removed.iter().map(|binding| binding.key.bytes()).sum::<usize>();
+        removed
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{json, Value};
 
 use super::Canonical;
-use crate::binding::{copied, recorded};
+use crate::binding::copied;
 use crate::form::written;
 use crate::{Constraint, Key, Matcher, Result, TokenId};
 use logitree_tokens::tokenizer::Tokenizer;
@@ -30,7 +30,8 @@ impl Constraint for CanonicalSpelling {
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         // A tokenizer holds its vocabulary, which would keep itself alive through what it keeps.
         let is_own = Arc::ptr_eq(vocabulary, self.tokenizer.vocabulary());
-        let key = if is_own { None } else { self.content() };
+        // Tokens before the output are a prompt's, which seldom comes again.
+        let key = if is_own || !self.before.is_empty() { None } else { self.content() };
         copied(vocabulary, key, self, |vocabulary| {
             let inner = self.of.matcher(vocabulary)?;
             Ok(Box::new(Canonical::new(&*inner, &self.tokenizer, &self.before)?))
@@ -48,6 +49,6 @@ impl CanonicalSpelling {
     /// By the tokenizer's address. It is no key: what contains this constraint may be bound to the tokenizer's own vocabulary.
     fn content(&self) -> Option<Key> {
         let tokenizer = Arc::as_ptr(&self.tokenizer) as usize;
-        Some(Key::new::<CanonicalSpelling>(recorded(&self.of.key()?), &(tokenizer, &self.before)))
+        Key::nested::<CanonicalSpelling>(&self.of.key()?, &tokenizer)
     }
 }

@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 use logitree_automata::stack::with_call_room;
 
-use super::binding::{copied, recorded, Key};
+use super::binding::{copied, recorded, Key, MAX_NESTED_BYTES};
 use super::form::written;
 use super::language::joined::Joined;
 use super::language::product::Product;
@@ -232,7 +232,7 @@ impl Composition {
         ComposedMatcher::new(&Shape::Then(shapes), all, vocabulary)
     }
 
-    /// The kind, what was given, and the contents of the parts.
+    /// The kind, what was given, and the contents of the parts; none beyond [`MAX_NESTED_BYTES`].
     fn content(&self) -> Option<&Arc<[u8]>> {
         let make = || {
             let kind = std::mem::discriminant(&self.0.kind);
@@ -246,6 +246,10 @@ impl Composition {
                 Kind::Count(of, bound) => (recorded(bound), slice::from_ref(of)),
             };
             let parts: Vec<_> = parts.iter().map(Composition::content).collect::<Option<_>>()?;
+            let bytes = given.len() + parts.iter().map(|part| part.len()).sum::<usize>();
+            if bytes > MAX_NESTED_BYTES {
+                return None;
+            }
             Some(recorded(&(kind, given, parts)).into())
         };
         self.0.content.get_or_init(make).as_ref()

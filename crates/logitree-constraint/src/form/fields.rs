@@ -61,6 +61,12 @@ impl Fields {
         self.fields.shift_remove(name).filter(|value| !value.is_null())
     }
 
+    /// The object again, of which only the type was taken.
+    pub(super) fn whole(&self, kind: &str) -> Value {
+        let kind = ("type".to_string(), Value::from(kind));
+        std::iter::once(kind).chain(self.fields.clone()).collect::<Map<_, _>>().into()
+    }
+
     /// Whether a field is there, null or not.
     pub fn has(&self, name: &str) -> bool {
         self.fields.contains_key(name)

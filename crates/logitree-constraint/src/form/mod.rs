@@ -152,7 +152,6 @@ impl Reader<'_> {
     }
 
     fn made_here(&self, value: Value, place: &str) -> Result<Made> {
-        let form = if value.is_object() { value.clone() } else { Value::Null };
         let mut fields = Fields::new(value, place, ErrorKind::Constraint)?;
         let kind = fields.text("type")?;
         let made = match kind.as_str() {
@@ -169,10 +168,13 @@ impl Reader<'_> {
             }
             _ => match self.syntax(&kind, &mut fields).and_then(Syntaxes::node) {
                 Ok(Some(grammar)) => Ok(Made::Grammar(grammar)),
-                Ok(None) => match self.names.constraint(&kind, &mut fields, self)? {
-                    Some(constraint) => Ok(Made::Other(Arc::new(Named { constraint, form }))),
-                    None => return Err(fields.wrong("type", &format!("one of {TYPES}"))),
-                },
+                Ok(None) => {
+                    let form = fields.whole(&kind);
+                    match self.names.constraint(&kind, &mut fields, self)? {
+                        Some(constraint) => Ok(Made::Other(Arc::new(Named { constraint, form }))),
+                        None => return Err(fields.wrong("type", &format!("one of {TYPES}"))),
+                    }
+                }
                 Err(error) => Err(error),
             },
         };
@@ -265,7 +267,11 @@ impl Reader<'_> {
 
     fn reasoning(&self, fields: &mut Fields) -> Result<Reasoning> {
         let (begin, end) = (tags(fields, "begin")?, tags(fields, "end")?);
-        let message = tags(fields, "message")?.pop();
+        let mut messages = tags(fields, "message")?;
+        if messages.len() > 1 {
+            return Err(fields.wrong("message", "one text or token list"));
+        }
+        let message = messages.pop();
         let default = ReasoningOptions::default();
         let is_given = fields.has("max_blocks");
         let max_blocks = fields.count("max_blocks")?;
@@ -277,6 +283,9 @@ impl Reader<'_> {
             whole: fields.switch("whole")?,
             ..default
         };
+        if !options.ramp.is_finite() {
+            return Err(fields.wrong("ramp", "a finite number"));
+        }
         let start = match fields.optional_text("start")?.as_deref() {
             None | Some("outside") => ReasoningStart::Outside,
             Some("inside") => ReasoningStart::Inside,

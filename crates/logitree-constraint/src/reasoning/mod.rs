@@ -20,7 +20,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::binding::{kept, recorded, Key};
+use super::binding::{kept, recorded, Key, MAX_NESTED_BYTES};
 use super::form::written;
 use super::{Constraint, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -152,7 +152,7 @@ impl Constraint for Reasoning {
     fn key(&self) -> Option<Key> {
         let then = match &self.then {
             None => None,
-            Some(then) => Some(then.key()?),
+            Some(then) => Some(then.key().filter(|then| then.bytes() <= MAX_NESTED_BYTES)?),
         };
         Some(Key::new::<Reasoning>(self.content(), &(self.start, then)))
     }

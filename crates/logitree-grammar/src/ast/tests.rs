@@ -60,7 +60,7 @@ fn a_shared_part_is_one_rule() {
     let rules = part.rules().unwrap();
     assert!(rules.rules.len() < 1_000, "{} rules", rules.rules.len());
     assert!(part.written().len() < 100_000);
-    assert_eq!(GrammarNode::from_written(&part.written()).unwrap().written(), part.written());
+    assert_eq!(GrammarNode::from_written(part.written()).unwrap().written(), part.written());
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn lark_names_other_grammars() {
         .unwrap();
     let rules = part.rules().unwrap();
     rules.rules.iter().for_each(|rule| check_refs(&rule.body, rules.rules.len()));
-    let read = GrammarNode::from_written(&part.written()).unwrap();
+    let read = GrammarNode::from_written(part.written()).unwrap();
     assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
     let nameless = GrammarNode::read(Syntax::Lark { text: lark.into(), grammars: Vec::new() });
     assert_eq!(nameless.unwrap_err().kind, ErrorKind::Constraint);
@@ -152,11 +152,11 @@ fn tags_hold_other_grammars() {
         excludes: vec![Mark::Text("!".into())],
     };
     let part = GrammarNode::read(source).unwrap();
-    let read = GrammarNode::from_written(&part.written()).unwrap();
+    let read = GrammarNode::from_written(part.written()).unwrap();
     assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
     let structural = r#"{"type":"structural_tag","format":{"type":"const_string","value":"x"}}"#;
     let part = GrammarNode::read(Syntax::StructuralTag(structural.into())).unwrap();
-    assert_eq!(GrammarNode::from_written(&part.written()).unwrap().written(), part.written());
+    assert_eq!(GrammarNode::from_written(part.written()).unwrap().written(), part.written());
     let refused = GrammarNode::read(Syntax::StructuralTag("{\n".into())).unwrap_err();
     assert_eq!(refused.place, "2:0");
 }
@@ -170,7 +170,7 @@ fn lazy_grammars_are_written_too() {
     let triggers = Triggers { words: vec!["<t>".into()], tokens, patterns: Vec::new() };
     let part =
         GrammarNode::read(Syntax::Lazy { grammar: gbnf("root ::= \"<t>\" [0-9]+"), triggers }).unwrap();
-    let read = GrammarNode::from_written(&part.written()).unwrap();
+    let read = GrammarNode::from_written(part.written()).unwrap();
     assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
     let none = GrammarNode::read(Syntax::Lazy { grammar: text("a"), triggers: Triggers::default() });
     assert_eq!(none.unwrap_err().kind, ErrorKind::Constraint);
