@@ -91,6 +91,17 @@ def test_many_rows_change_no_bit(engine: LlamaCpp, france: list[int]) -> None:
     session.close()
 
 
+def test_more_rows_than_a_batch_of_the_engine_takes(smollm2_gguf: Path) -> None:
+    engine = LlamaCpp(smollm2_gguf, n_ctx=64, n_batch=4, n_threads=1)
+    rows = [[100 + row, 200 + row] for row in range(8)]
+    session = engine.batch_session(8)
+    for n in (1, 2):
+        made = np.asarray(session.evaluate_rows([row[n - 1 : n] for row in rows]))
+        assert np.array_equal(made, alone(engine, [row[:n] for row in rows]))
+    session.close()
+    engine.close()
+
+
 def test_long_prompts_take_several_batches(engine: LlamaCpp) -> None:
     prompts = [engine.tokenize("one two three " * 40), engine.tokenize("Hello"), engine.tokenize("a b " * 30)]
     assert len(prompts[0]) > 64

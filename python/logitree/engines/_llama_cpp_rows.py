@@ -224,9 +224,11 @@ class LlamaRows(Session):
         return [known.get(i, NO_LOGITS) for i in range(len(rows))]
 
     def _last(self, cells: Cells, entries: Sequence[Entry], rows: int = 1) -> npt.NDArray[np.float32]:
-        """Evaluates entries, in batches of `n_batch`; the logits that so many of the last batch ask for."""
-        for at in range(0, len(entries), self._engine.n_batch):
-            cells.decode(entries[at : at + self._engine.n_batch])
+        """Evaluates entries of so many rows; the logits that they ask for. Those of several rows are one batch, a
+        single row's are batches of the engine's `n_batch`."""
+        size = self._engine.n_batch if rows == 1 else cells.n_batch
+        for at in range(0, len(entries), size):
+            cells.decode(entries[at : at + size])
         return cells.block(rows)
 
     def _again(self, old: Cells, rows: list[Row]) -> Rows:
