@@ -175,12 +175,20 @@ class LlamaCpp(Engine):
         self._held: list[int] = []
         self._current: LlamaSession | None = None
         self._formatter: Any = None
-        template = lib.llama_model_chat_template(self._model, None)
-        self.chat_template: str | None = template.decode("utf-8", "replace") if template else None
         self._lock = threading.Lock()
         self._spare: Cells | None = None
         self.beam_rows = int(lib.llama_max_parallel_sequences()) - 1
         self.batch_rows = min(MAX_BATCH_ROWS, self.beam_rows)
+
+    @property
+    def chat_template(self) -> str | None:  # type: ignore[override]
+        """The model's chat template, in Jinja, or None.
+
+        Raises:
+            EngineError: the model is closed.
+        """
+        template = self._lib.llama_model_chat_template(self._model, None)
+        return template.decode("utf-8", "replace") if template else None
 
     def encode(self, prompt: str | Messages, *, chat: bool | None = None) -> list[int]:
         """The prompt's tokens.
