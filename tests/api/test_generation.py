@@ -14,6 +14,7 @@ import pytest
 import logitree as lt
 from logitree.engines import ContextFull, Engine, Session
 from logitree.engines import open as open_engine
+from logitree.engines._session import InTurns
 from logitree.speculation import NGramDrafter
 from table_engine import DraftingEngine, TableEngine, TableSession
 
@@ -87,6 +88,37 @@ def test_what_a_session_is_not_able_to_do_is_an_error() -> None:
     assert (session.begin([1]), session.draft_room(), session.can_rollback) == (0, 0, False)
     with pytest.raises(TypeError, match="defines neither"):
         Session().evaluate([1])
+
+
+def test_rows_in_turns_reuse_what_was_made_for_the_same_tokens_only() -> None:
+    engine = DraftingEngine(n_ctx=3)
+    rows = engine.batch_session(2)
+    with pytest.raises(lt.EngineError, match="1 lists of tokens for 2 rows"):
+        rows.evaluate_rows([[1]])
+    for again, passes in ([1, 2], 1), ([1, 3], 2):
+        rows = engine.batch_session(2)
+        with pytest.raises(ContextFull) as full:
+            rows.evaluate_rows([[1, 2], [4] * 4])
+        assert full.value.rows == (1,)
+        logits, _ = rows.evaluate_rows([again, []])
+        assert np.array_equal(logits, engine.session().evaluate(again))
+        assert (engine.sessions[-3].evaluated, engine.sessions[-3].passes) == (again, passes)
+
+
+def test_a_failure_of_rows_in_turns_leaves_no_logits_behind() -> None:
+    class Failing(TableSession):
+        """Takes no zeros."""
+
+        def evaluate(self, tokens: Sequence[int]) -> np.ndarray:
+            """The row of the last token."""
+            if 0 in tokens:
+                raise lt.EngineError("a zero")
+            return super().evaluate(tokens)
+
+    rows = InTurns([Failing(ENGINE.table), Failing(ENGINE.table)])
+    with pytest.raises(lt.EngineError, match="a zero"):
+        rows.evaluate_rows([[1], [0]])
+    assert np.array_equal(rows.evaluate_rows([[2], [3]])[0], ENGINE.table[2])
 
 
 def test_nothing_runs_before_it_is_used() -> None:

@@ -115,8 +115,8 @@ class InTurns(Session):
 
     def __init__(self, sessions: Sequence[Session]) -> None:
         self._sessions = sessions
-        self._made: dict[int, Logits] = {}
-        """Logits of rows that fitted where others did not: the next call is that for the same tokens of these."""
+        self._made: dict[int, tuple[list[int], Logits]] = {}
+        """Tokens and logits of rows that fitted where others did not: the next call is that for the same tokens."""
 
     def begin(self, tokens: Sequence[int], row: int = 0) -> int:
         """How many of the tokens the row's session holds."""
@@ -124,17 +124,28 @@ class InTurns(Session):
 
     def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Rows:
         """Evaluates each row that has tokens; the logits are copied, since engines reuse them."""
-        made, full = self._made, list[int]()
+        if len(tokens) != len(self._sessions):
+            raise EngineError(f"{len(tokens)} lists of tokens for {len(self._sessions)} rows")
+        kept, self._made = self._made, {}
+        made, full = dict[int, tuple[list[int], Logits]](), list[int]()
         for row, (session, new) in enumerate(zip(self._sessions, tokens, strict=True)):
+            if not new:
+                continue
+            held = kept.pop(row, None)
+            if held is not None and held[0] == list(new):
+                made[row] = held
+                continue
+            if held is not None:
+                session.rollback(len(held[0]))
             try:
-                if new and row not in made:
-                    made[row] = session.evaluate(new).copy()
+                made[row] = list(new), session.evaluate(new).copy()
             except ContextFull:
                 full.append(row)
         if full:
+            self._made = kept | made
             raise ContextFull(full)
-        self._made = {}
-        return [made.get(row, NO_LOGITS) for row in range(len(tokens))]
+        self._made = kept
+        return [made[row][1] if row in made else NO_LOGITS for row in range(len(tokens))]
 
     def close(self) -> None:
         """Closes the sessions."""
