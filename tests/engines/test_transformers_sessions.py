@@ -205,6 +205,29 @@ def test_padding_does_not_pile_up() -> None:
     assert batch._cache._mask.shape[1] < 1.5 * max(map(len, rows)) + 64
 
 
+def test_rows_without_tokens_are_parents_too() -> None:
+    engine = Transformers(tiny("llama"))
+    batch = engine.batch_session(3, forks=True)
+    batch.evaluate_rows([[1, 2], [], [3]])
+    batch.reorder([1, 0, 2])
+    for logits, row in zip(batch.evaluate_rows([[5], [6], [7]]), [[5], [1, 2, 6], [3, 7]], strict=True):
+        near(logits, alone(engine.model, [row])[0])
+
+
+def test_a_reorder_that_failed_leaves_no_rows() -> None:
+    batch = Transformers(tiny("llama")).batch_session(2, forks=True)
+    batch.evaluate_rows([[1, 2], [3, 4]])
+
+    def fail(_: Any) -> None:
+        raise RuntimeError("no memory")
+
+    batch._cache._cache.layers[-1].reorder_cache = fail
+    with pytest.raises(RuntimeError, match="no memory"):
+        batch.reorder([1, 0])
+    with pytest.raises(lt.EngineError, match="earlier pass failed"):
+        batch.evaluate_rows([[5], [6]])
+
+
 def test_rows_that_do_not_fit_are_named() -> None:
     engine = Transformers(tiny("gpt2"), n_ctx=10)
     batch = engine.batch_session(3)

@@ -133,9 +133,11 @@ class _PaddedCache:
             self._repack(list(dict.fromkeys(parents)))
         index = torch.tensor([self._rows.index(parent) for parent in parents], device=self._mask.device)
         with torch.inference_mode():
-            self._cache.reorder_cache(index)
-            self._mask = self._mask[index]
-        self._lengths = {row: self._lengths[parent] for row, parent in enumerate(parents)}
+            # Until it is done, some layers have the new rows and others the old ones.
+            cache, self._cache = self._cache, None
+            cache.reorder_cache(index)
+            self._cache, self._mask = cache, self._mask[index]
+        self._lengths = {row: self._lengths.get(parent, 0) for row, parent in enumerate(parents)}
         self._rows, self._parked = list(range(len(parents))), {}
 
     def _check(self, tokens: Mapping[int, Sequence[int]]) -> None:
