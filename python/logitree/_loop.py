@@ -12,6 +12,7 @@ from ._errors import EngineError, error
 from ._events import Progress
 from ._row import Options, Row, Taken
 from .engines import ContextFull, Engine, Logits, Rows, Session
+from .engines._session import as_session
 
 
 class Loop:
@@ -51,7 +52,7 @@ class Loop:
 
     def _session(self) -> Session:
         if len(self.rows) == 1:
-            return self.engine.session()
+            return as_session(self.engine.session())
         most = self.engine.n_ctx or 1 << 62
         needed = (len(row.unseen) + len(row.healing) + self.options.max_tokens for row in self.rows)
         return self.engine.batch_session(len(self.rows), sum(min(n, most) for n in needed))

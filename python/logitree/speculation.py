@@ -21,6 +21,7 @@ from . import _core
 from ._errors import EngineError
 from .engines import ContextFull, Engine
 from .engines import open as open_engine
+from .engines._session import as_session
 
 __all__ = ["Draft", "Drafter", "ModelDrafter", "NGramDrafter"]
 
@@ -231,7 +232,7 @@ class _ModelDraft:
     """The smaller model's sequence."""
 
     def __init__(self, engine: Engine, most: int, tokens: Sequence[int]) -> None:
-        self._session = engine.session()
+        self._session = as_session(engine.session())
         if not self._session.can_rollback:
             raise EngineError("the drafter's sessions cannot roll back", help="use another engine for it")
         self._most = most

@@ -15,7 +15,7 @@ import logitree as lt
 from logitree.engines import ContextFull, Engine, Session
 from logitree.engines import open as open_engine
 from logitree.engines._session import InTurns
-from logitree.speculation import NGramDrafter
+from logitree.speculation import ModelDrafter, NGramDrafter
 from table_engine import DraftingEngine, TableEngine, TableSession
 
 ENGINE = TableEngine()
@@ -73,6 +73,34 @@ def test_an_engine_of_0_1_warns_and_works() -> None:
             assert getattr(lt.engines, name) in (Session, Engine)
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         lt.engines.Nothing  # noqa: B018
+
+
+def test_an_engine_of_now_may_have_sessions_of_0_1() -> None:
+    known = DraftingEngine(3)
+
+    class Bare:
+        """Has the methods of a session, and no base."""
+
+        def __init__(self) -> None:
+            inner = known.session()
+            self.evaluate, self.evaluate_all, self.rollback = inner.evaluate, inner.evaluate_all, inner.rollback
+
+    class Derived(DraftingEngine):
+        """Its sessions are not."""
+
+        def session(self) -> Any:
+            """A session of 0.1."""
+            return Bare()
+
+    def both(act: Any) -> None:
+        with pytest.warns(DeprecationWarning, match=r"Bare is a session of 0\.1: derive it from"):
+            made = act(Derived(3))
+        assert made == act(known)
+
+    both(lambda engine: lt.generate(engine, "abab", seed=1, max_tokens=20).tokens)
+    both(lambda engine: [one.tokens for one in lt.generate(engine, ["ab", "b"], seed=1, max_tokens=20)])
+    both(lambda engine: lt.choose(engine, "ab", ["red", "ab", "abc"]).value)
+    both(lambda engine: lt.generate(known, "abab", seed=1, max_tokens=20, drafter=ModelDrafter(engine)).tokens)
 
 
 def test_what_a_session_is_not_able_to_do_is_an_error() -> None:

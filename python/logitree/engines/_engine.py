@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core
 from .._errors import EngineError
 from ._costs import PassCosts
-from ._session import InTurns, Session
+from ._session import InTurns, Session, as_session
 from ._trees import Evaluated, Read, by_rows, by_sessions
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Engine(ABC):
         """
         if forks or rows is None:
             raise EngineError(f"a {type(self).__name__} has no rows that fork", help="it needs batch_session(forks=)")
-        return InTurns([self.session() for _ in range(rows)])
+        return InTurns([as_session(self.session()) for _ in range(rows)])
 
     def tree_logits(
         self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read

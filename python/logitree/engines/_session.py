@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -108,6 +110,17 @@ class Session:
 
     def close(self) -> None:
         """Releases the memory. Logits that it handed out must not be read any more."""
+
+
+def as_session(session: Any) -> Session:
+    """A session as it is, or one of 0.1 in the form of now."""
+    if isinstance(session, Session):
+        return session
+    from ._old import OldSession
+
+    help = "derive it from logitree.engines.Session"
+    warnings.warn(f"{type(session).__name__} is a session of 0.1: {help}", DeprecationWarning, stacklevel=3)
+    return OldSession(session)
 
 
 class InTurns(Session):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._session import ContextFull, Logits
+from ._session import ContextFull, Logits, as_session
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -132,7 +132,7 @@ def by_sessions(
 ) -> Evaluated:
     """`Engine.tree_logits` one node after the other; what is not on the next path is taken back, or the sequence begun
     again."""
-    session = engine.session()
+    session = as_session(engine.session())
     reused = session.begin(prompt)
     read(PROMPT, session.evaluate(prompt[reused:]))
     passes, held = 1, list[int]()
@@ -144,7 +144,7 @@ def by_sessions(
                 if session.can_rollback:
                     session.rollback(len(held) - keep)
                 else:
-                    session = engine.session()
+                    session = as_session(engine.session())
                     whole = [*prompt, *(tokens[node] for node in held[:keep])]
                     session.evaluate(whole[session.begin(whole) :])
                     passes += 1
