@@ -103,6 +103,25 @@ def test_an_engine_of_now_may_have_sessions_of_0_1() -> None:
     both(lambda engine: lt.generate(known, "abab", seed=1, max_tokens=20, drafter=ModelDrafter(engine)).tokens)
 
 
+def test_defaults_of_the_base_class_are_no_abilities_of_a_session_of_0_1() -> None:
+    known = DraftingEngine(3)
+
+    class OldEngine:
+        """Has the methods of an engine, and no base."""
+
+        vocabulary, encode = known.vocabulary, known.encode
+
+        def __init__(self, session: Any) -> None:
+            self.session = session
+
+    for make, room in ((lambda: TableSession(known.table), 0), (known.session, 1 << 62)):
+        with pytest.warns(DeprecationWarning, match="OldEngine"):
+            session = open_engine(OldEngine(make)).session()
+        assert (session.can_rollback, session.draft_room()) == (room > 0, room)
+        assert session.begin([1]) == 0
+        assert np.array_equal(session.evaluate([1]), make().evaluate([1]))
+
+
 def test_what_a_session_is_not_able_to_do_is_an_error() -> None:
     session = ENGINE.session()
     for ask in (

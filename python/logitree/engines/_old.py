@@ -13,7 +13,10 @@ from ._session import Rows, Session
 
 
 def _found(value: Any, *names: str) -> dict[str, Any]:
-    return {name: getattr(value, name) for name in names if hasattr(value, name)}
+    """The attributes that it has, but for the defaults of `Session`, from which sessions of 0.1 may derive."""
+    found = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    defaults = vars(Session)
+    return {name: one for name, one in found.items() if getattr(one, "__func__", one) is not defaults.get(name, found)}
 
 
 class OldEngine(Engine):
@@ -40,12 +43,12 @@ class OldSession(Session):
     """A session of 0.1."""
 
     def __init__(self, session: Any) -> None:
-        found = _found(session, "evaluate", "evaluate_all", "rollback")
-        if hasattr(session, "begin"):
+        found = {"evaluate": session.evaluate, **_found(session, "evaluate_all", "rollback")}
+        if _found(session, "begin"):
             found["begin"] = lambda tokens, row=0: session.begin(tokens)
         self.can_rollback = "rollback" in found
         if len(found.keys() & {"evaluate_all", "rollback"}) == 2 and getattr(session, "can_draft", True):
-            found["draft_room"] = lambda: getattr(session, "draft_room", 1 << 62)
+            found["draft_room"] = lambda: room() if callable(room := getattr(session, "draft_room", 1 << 62)) else room
         vars(self).update(found)
 
 
