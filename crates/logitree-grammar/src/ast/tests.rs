@@ -114,7 +114,7 @@ fn written_parts_are_read_again() {
     .unwrap();
     let whole = GrammarNode::seq([token, id, choice.repeat(0, Some(3)).unwrap(), any, nested]).unwrap();
     let written = whole.written();
-    let read = GrammarNode::from_written(&written).unwrap();
+    let read = GrammarNode::from_written(written).unwrap();
     assert_eq!(read.written(), written);
     assert_eq!(shown(&read), shown(&whole));
 }
