@@ -23,7 +23,7 @@ pub const MAX_KEY_BYTES: usize = 24 << 20;
 pub(crate) const MAX_NESTED_BYTES: usize = 1 << 20;
 /// The most matchers that are kept to be copied: each holds masks and automata of its own.
 const MAX_COPIED: usize = 8;
-/// After so many copies a matcher is made anew: its automata may be near their limits, and copies share them.
+/// After so many copies a matcher is made again: its automata may be near their limits, and copies share them.
 const MAX_COPIES: u32 = 16;
 /// How many samples of a content are hashed.
 const SAMPLES: usize = 8;
