@@ -7,7 +7,7 @@ import sys
 import pytest
 
 PROGRAM = """
-import resource, time
+import resource, threading, time
 import logitree as lt
 
 vocabulary = lt.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [b"</s>"], eog_ids=[256])
@@ -25,13 +25,20 @@ def grammars():
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
-for _ in range(4):
-    grammars()
-before = faults()
-for _ in range(8):
-    time.sleep(0.03)
-    grammars()
-print(faults() - before)
+def run():
+    for _ in range(4):
+        grammars()
+    before = faults()
+    for _ in range(8):
+        time.sleep(0.03)
+        grammars()
+    print(faults() - before)
+
+# Unoptimised, the core asks for 16 MiB of stack, and maps a stack for each grammar where it has less.
+threading.stack_size(64 << 20)
+thread = threading.Thread(target=run)
+thread.start()
+thread.join()
 """
 
 
