@@ -1,4 +1,4 @@
-//! Exported functions and the caller's memory: [`export!`] makes the functions, whose pointers are [`In`] and [`Out`]. That a
+//! Exported functions and the caller's memory: `export!` makes the functions, whose pointers are [`In`] and [`Out`]. That a
 //! pointer leads to what the header says is the caller's promise, made where the arguments are taken; NULL, alignment and
 //! lengths are checked here.
 #![allow(unsafe_code)] // reads and writes at pointers of the caller

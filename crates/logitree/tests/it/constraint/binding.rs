@@ -144,6 +144,34 @@ fn the_last_ones_are_kept() {
 }
 
 #[test]
+fn few_matchers_are_kept_to_be_copied() {
+    let vocabulary = vocabulary();
+    let choices = Composition::of(Arc::new(OneOf::new(["ab", "b"])));
+    for n in 1..40 {
+        drop(choices.at_most(n).unwrap().matcher(&vocabulary).unwrap());
+    }
+    assert_eq!(binding_count(&vocabulary), 1 + 8); // The choices, and the last compositions of them.
+    for _ in 0..40 {
+        let mut matcher = choices.at_most(3).unwrap().matcher(&vocabulary).unwrap();
+        walk(&mut *matcher, "ab");
+        assert!(binding_count(&vocabulary) <= 1 + 8);
+    }
+}
+
+#[test]
+fn contents_of_nested_constraints_are_bounded() {
+    let mut nested = Composition::of(Arc::new(OneOf::new(["ab".repeat(20_000)])));
+    for _ in 0..2 {
+        assert!(nested.key().is_some());
+        nested = Composition::then([nested.at_most(9).unwrap(), nested.clone(), nested]).unwrap();
+    }
+    for _ in 0..3 {
+        nested = Composition::then([nested.at_most(9).unwrap(), nested.clone(), nested]).unwrap();
+    }
+    assert!(nested.key().is_none());
+}
+
+#[test]
 fn a_vocabulary_and_its_bindings_do_not_keep_each_other_alive() {
     let vocabulary = vocabulary();
     let gone = Arc::downgrade(&vocabulary);
