@@ -80,6 +80,7 @@ __all__ = [
     "mask_remove",
     "mask_words",
     "prefill_plan",
+    "read_tree_decode",
     "reasoning_budget",
     "sampler",
     "sampler_constructors",
