@@ -12,9 +12,10 @@ from data_files import corpus
 CASES: list[dict[str, Any]] = corpus("time", "grammars.toml")["case"]
 
 
-def text_of(case: dict[str, Any]) -> str:
-    """The grammar's text, as the corpus describes it."""
+def text_of(case: dict[str, Any], most: int | None = None) -> str:
+    """The grammar's text, as the corpus describes it, nested at most ``most`` deep."""
     times: int = case.get("times", 0)
+    times = times if most is None else min(times, most)
     nested: str = case.get("open", "") * times + case.get("middle", "") + case.get("close", "") * times
     text: str = case["text"].replace("@", nested) if "times" in case else case["text"]
     for n in range(case.get("lines", 0)):
