@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -56,20 +56,20 @@ _FORMER = {
     "not_": ("new(size, fill=True) & ~a", lambda a, full, out: np.bitwise_and(full, ~a, out=out)),
 }
 
-if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Callable[..., Any]:
-        """The set operations that were here, for one release."""
-        if name not in _FORMER:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        text, operation = _FORMER[name]
+def _former(name: str, text: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+    """A set operation that was here, for one release."""
+
+    def combine(a: Any, b: Any, out: Any = None) -> Any:
         warnings.warn(f"masks.{name} is NumPy's own: {text}", DeprecationWarning, stacklevel=2)
+        a, b = np.asarray(a).view(np.int32), np.asarray(new(b, fill=True) if name == "not_" else b).view(np.int32)
+        if a.shape[-1] != b.shape[-1] or (name != "not_" and a.shape != b.shape):
+            raise error(_core.MaskError, f"masks of the shapes {a.shape} and {b.shape}")
+        made = operation(a, b, out=None if out is None else np.asarray(out).view(np.int32))
+        return made if out is None else out
 
-        def combine(a: Any, b: Any, out: Any = None) -> Any:
-            a, b = np.asarray(a).view(np.int32), np.asarray(new(b, fill=True) if name == "not_" else b).view(np.int32)
-            if a.shape[-1] != b.shape[-1] or (name != "not_" and a.shape != b.shape):
-                raise error(_core.MaskError, f"masks of the shapes {a.shape} and {b.shape}")
-            made = operation(a, b, out=None if out is None else np.asarray(out).view(np.int32))
-            return made if out is None else out
+    return combine
 
-        return combine
+
+# Not by the module's __getattr__: Python looks up every name of such a module the slow way.
+globals().update({name: _former(name, *how) for name, how in _FORMER.items()})

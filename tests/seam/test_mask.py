@@ -55,7 +55,7 @@ def test_the_former_set_operations_are_numpys(size: int) -> None:
     with pytest.raises(lt.MaskError, match="of the shapes"):
         former.and_(np.stack([x, x]), x)
     with pytest.deprecated_call(match="a & ~b"):
-        _ = former.and_not
+        former.and_not(y, y)
     with pytest.raises(AttributeError, match="no attribute 'nand'"):
         _ = former.nand
 
