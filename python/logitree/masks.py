@@ -48,7 +48,7 @@ __all__ = [
     "words",
 ]
 
-_FORMER = {
+_FORMER: dict[str, tuple[str, Callable[..., Any]]] = {
     "and_": ("a & b", np.bitwise_and),
     "or_": ("a | b", np.bitwise_or),
     "xor": ("a ^ b", np.bitwise_xor),
