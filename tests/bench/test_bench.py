@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 from pathlib import Path
@@ -16,7 +17,6 @@ from data_files import data_file
 from logitree_bench import Bench, Prepared, Skip, report
 from logitree_bench._cli import results_text, suite_names
 from logitree_bench.suites import _llama, _warpers
-from logitree_bench.suites import canonical as canonical_suite
 from logitree_bench.suites import catalogue as catalogue_suite
 from logitree_bench.suites import choices as choices_suite
 from logitree_bench.suites import grammar as grammar_suite
@@ -302,14 +302,21 @@ def test_an_unknown_suite_is_an_error(capsys: pytest.CaptureFixture[str]) -> Non
     assert "no suite nonsense" in capsys.readouterr().err
 
 
-def test_a_suite_without_its_data_records_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_suite_without_its_data_records_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for folder in ("", str(tmp_path)):
         monkeypatch.setenv("LOGITREE_DATA", folder)
-        b = Bench("canonical", quick=True)
-        canonical_suite.run(b)
-        assert [record["skipped"][""] for record in b.records] == [
-            "ggml-vocab-llama-bpe.gguf is absent: set LOGITREE_DATA to the data folder"
-        ]
+        assert command("canonical") == 0
+        (record,) = map(json.loads, capsys.readouterr().out.splitlines())
+        assert record["skipped"] == {"": "ggml-vocab-llama-bpe.gguf is absent: set LOGITREE_DATA to the data folder"}
+
+
+def command(*words: str) -> int:
+    """Runs the bench command quickly, with records as JSON."""
+    parser = argparse.ArgumentParser()
+    bench.add_arguments(parser)
+    return bench.run_command(parser.parse_args([*words, "--quick", "--json"]))
 
 
 # `native` compiles a program: tests/native runs it.
@@ -323,8 +330,6 @@ def test_a_suite_without_its_data_records_why(tmp_path: Path, monkeypatch: pytes
 def test_a_suite_runs_and_prints_records(
     suite: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    import argparse
-
     # One request and short answers show that the suite works; with all ten it is a measurement.
     monkeypatch.setattr(choices_suite, "REQUESTS", choices_suite.REQUESTS[:1])
     monkeypatch.setattr(choices_suite, "MAX_TOKENS", 4)
@@ -337,9 +342,7 @@ def test_a_suite_runs_and_prints_records(
     monkeypatch.setattr(grammar_suite, "THREADS", "maxLength 100")
     if suite == "canonical":
         data_file("maskbench-dev.tar.xz")
-    parser = argparse.ArgumentParser()
-    bench.add_arguments(parser)
-    assert bench.run_command(parser.parse_args([suite, "--quick", "--json", "--save", str(tmp_path)])) == 0
+    assert command(suite, "--save", str(tmp_path)) == 0
     records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert records
     for record in records:

@@ -240,14 +240,6 @@ def test_the_table_puts_peers_beside_ours_over_the_same_schemas() -> None:
     assert "| schemas passing, % | 97 | 0 | 33.33 | 0 | 100 |" in drawn
 
 
-def test_the_report_names_what_is_wrong_by_list() -> None:
-    text = _report.markdown({"machine": {"cores": 2}}, summary(), "")
-    assert "Wrong verdicts (1 instances of 1 schemas):\n\n- One---a #1: invalid accepted" in text
-    assert "for the order of the properties only (1 instances of 1 schemas):\n\n- One---b #0: valid refused" in text
-    assert "- 1: not at …" in text
-    assert "Not measured: xgrammar: not here" in text
-
-
 def test_the_judge_knows_formats_of_any_draft() -> None:
     pytest.importorskip("jsonschema")
     pytest.importorskip("rfc3339_validator")

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import logitree as lt
 from logitree_bench._data import MASKBENCH, data_file, read_maskbench
-from logitree_bench._facts import machine, versions
-from logitree_bench._harness import Bench, Skip
+from logitree_bench._facts import results_file, shared
+from logitree_bench._harness import Skip
 from logitree_bench._sources import vocabulary_file
 from logitree_bench.maskbench import _report
 from logitree_bench.maskbench._engines import ENGINES
@@ -75,26 +75,20 @@ def run_command(arguments: argparse.Namespace) -> int:
     cases, outcomes, skipped = found
     other = outcomes.get(_report.ANY_ORDER)
     findings = Findings(judge(), _pieces(vocabulary), other.measured if other else {})
-    bench = Bench("maskbench", quick=arguments.quick)
-    _report.record(bench, cases, outcomes)
     summary = {"skipped": skipped, "load": load, **_report.summarise(plan, cases, outcomes, findings)}
-    _keep(bench, summary, arguments.save)
+    _keep(summary, arguments.quick, arguments.save)
     return 0
 
 
-def _keep(bench: Bench, summary: Row, folder: Path | None) -> None:
-    """Print the report, and write both files where a folder is given."""
-    from logitree_bench.report import board_table, where  # a program of its own: not to be loaded with the package
+def _keep(summary: Row, quick: bool, folder: Path | None) -> None:
+    """Print the table, and write the whole report where a folder is given: every wrong verdict has a line."""
+    from logitree_bench.report import table  # a program of its own: not to be loaded with the package
 
-    shared = {"suite": bench.suite, "quick": bench.quick, "versions": versions(), "machine": machine()}
-    rows = [{k: v for k, v in record.items() if k not in shared} for record in bench.records]
-    text = _report.markdown(shared, summary, board_table(summary["board"]) + "\n" + where(shared))
-    print(text)
+    print(table({**shared("maskbench", quick), **summary}))
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        results = _report.results_text(shared, {"records": rows, **summary})
-        (folder / "maskbench.json").write_text(results, encoding="utf-8")
-        (folder / "maskbench.md").write_text(text, encoding="utf-8")
+        text = results_file("maskbench", quick, {"records": [], **summary})
+        (folder / "maskbench.json").write_text(text, encoding="utf-8")
 
 
 def _load() -> float | None:

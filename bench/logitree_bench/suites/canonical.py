@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 import logitree as lt
-from logitree_bench import Bench, Skip, vocabulary_file
+from logitree_bench import Bench, required, vocabulary_file
 from logitree_bench._data import MASKBENCH, data_file, parse_case, read_maskbench
 
 VOCABULARY = "llama-bpe"
@@ -25,12 +25,7 @@ TARGET_US = 20.0
 
 def run(bench: Bench) -> None:
     """Measure cold and warm steps."""
-    path, archive = vocabulary_file(VOCABULARY), data_file(MASKBENCH)
-    for missing in (path, archive):
-        if isinstance(missing, Skip):
-            bench.skip("what canonical spelling adds to a step", missing.reason)
-            return
-    assert not isinstance(path, Skip) and not isinstance(archive, Skip)
+    path, archive = required(vocabulary_file(VOCABULARY)), required(data_file(MASKBENCH))
     tokenizer = lt.Tokenizer.from_gguf(path)
     words = np.zeros(lt.masks.words(len(tokenizer.vocabulary)), np.int32)
     logits = np.zeros(len(tokenizer.vocabulary), np.float32)

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import logitree as lt
-from logitree_bench import Bench, Skip, lower_quartile, machine, model_file, optional
+from logitree_bench import Bench, lower_quartile, machine, model_file, optional, required
 from logitree_bench.suites._actions import ACTIONS, REQUESTS, prompt
 
 MAX_TOKENS = 24
@@ -64,6 +64,11 @@ class Mode:
         seconds = sum(lower_quartile([run.seconds for run in runs]) for runs in self.runs)
         return sum(len(run.tokens) for run in self.first()) / seconds
 
+    def same(self, other: Mode) -> float:
+        """The share of prompts with the same tokens in another mode."""
+        pairs = list(zip(self.first(), other.first(), strict=True))
+        return sum(a.tokens == b.tokens for a, b in pairs) / len(pairs)
+
     def first(self) -> list[Run]:
         """The first round: greedy modes repeat themselves exactly."""
         return [runs[0] for runs in self.runs]
@@ -71,17 +76,13 @@ class Mode:
 
 def run(bench: Bench) -> None:
     """Measure every mode and record one row a mode, then the figures that have targets."""
-    llama, path = optional("llama_cpp"), model_file()
-    for missing in (llama, path):
-        if isinstance(missing, Skip):
-            bench.skip("choices among 30 actions", missing.reason)
-            return
-    stage = Stage(llama, str(path))
+    path = str(required(model_file()))
+    stage = Stage(required(optional("llama_cpp")), path)
     modes = stage.modes()
     measure(stage, modes, rounds=2 if bench.quick else 7)
     report(bench, stage, modes)
     report_sampled(bench, stage)
-    report_exact(bench, str(path), rounds=1 if bench.quick else 3)
+    report_exact(bench, path, rounds=1 if bench.quick else 3)
 
 
 class Stage:
@@ -110,9 +111,9 @@ class Stage:
             self.baseline(),
             Mode(CHECKED, self._by_llama(self._grammar(), sample_first=True), free),
             self.linked(canonical),
-            Mode(UNFORCED, self._by_logitree(canonical, force=False), canonical),
+            Mode(UNFORCED, self.asked(canonical, force=False), canonical),
             self.forced(canonical),
-            Mode(ANY_SPELLING, self._by_logitree(free, force=True), free),
+            Mode(ANY_SPELLING, self.asked(free), free),
         ]
 
     def baseline(self) -> Mode:
@@ -125,7 +126,7 @@ class Stage:
 
     def forced(self, constraint: Any) -> Mode:
         """A constraint in logitree's own loop."""
-        return Mode(FORCED, self._by_logitree(constraint, force=True), constraint)
+        return Mode(FORCED, self.asked(constraint), constraint)
 
     def sampling(self, seed: int) -> list[Mode]:
         """The grammar and the same choices, in any tokenisation, at temperature 0.8 with one seed."""
@@ -135,8 +136,8 @@ class Stage:
         chain = lt.Chain([lt.samplers.temp(0.8), lt.samplers.dist(seed)])
         return [
             Mode(BASELINE, self._by_llama(self._grammar(), picks=picks), free),
-            Mode(UNFORCED, self._by_logitree(free, force=False, chain=chain), free),
-            Mode(FORCED, self._by_logitree(free, force=True, chain=chain), free),
+            Mode(UNFORCED, self.asked(free, force=False, chain=chain), free),
+            Mode(FORCED, self.asked(free, chain=chain), free),
         ]
 
     def canonical(self, tokens: Iterable[int]) -> list[int]:
@@ -231,14 +232,12 @@ class Stage:
 
         return complete
 
-    def _by_logitree(
-        self, choices: Any, *, force: bool, chain: lt.Chain | None = None
-    ) -> Callable[[str, list[int]], Run]:
-        chain = chain or lt.Chain.greedy()
+    def asked(self, constraint: Any, **options: Any) -> Callable[[str, list[int]], Run]:
+        """How ``logitree.generate`` answers under a constraint, greedily unless the options have a chain."""
+        options = {"chain": lt.Chain.greedy(), "max_tokens": self.max_tokens, "chat": False, **options}
 
         def answer(text: str, prompt: list[int]) -> Run:
-            limit = self.max_tokens
-            made = lt.generate(self.engine, text, choices, chain=chain, max_tokens=limit, chat=False, force=force)
+            made = lt.generate(self.engine, text, constraint, **options)
             return Run(list(made.tokens), made.stats.forward_passes, made.stats.seconds)
 
         return answer
@@ -268,43 +267,21 @@ def report(bench: Bench, stage: Stage, modes: list[Mode]) -> None:
     for name, values in rows.items():
         bench.fact(f"mode: {name}", **values)
     ours = rows[FORCED]
-    bench.record(
-        "output tokens per second, beside llama.cpp's grammar",
-        ours["tokens_per_second_vs_grammar"],
-        unit="times",
-        target=1.8,
-        better="higher",
+    bench.higher(
+        "output tokens per second, beside llama.cpp's grammar", ours["tokens_per_second_vs_grammar"], "times", 1.8
     )
-    bench.record(
+    bench.higher(
         "output tokens per second, beside llama.cpp's grammar sampled first",
         ours["tokens_per_second"] / rows[CHECKED]["tokens_per_second"],
-        unit="times",
-        target=1.8,
-        better="higher",
+        "times",
+        1.8,
     )
-    bench.record(
-        "output tokens per second in llama.cpp's chain, beside its grammar",
-        rows[IN_CHAIN]["tokens_per_second_vs_grammar"],
-        unit="times",
-        target=1.08,
-        better="higher",
-    )
-    bench.record(
-        "share of forward passes saved by forcing",
-        ours["forward_passes_saved"] / ours["forward_passes_total"],
-        unit="of 1",
-        target=0.5,
-        better="higher",
-    )
+    in_chain = rows[IN_CHAIN]["tokens_per_second_vs_grammar"]
+    bench.higher("output tokens per second in llama.cpp's chain, beside its grammar", in_chain, "times", 1.08)
+    saved = ours["forward_passes_saved"] / ours["forward_passes_total"]
+    bench.higher("share of forward passes saved by forcing", saved, "of 1", 0.5)
     alike, left = same_spelling(stage, by_name[FORCED], baseline)
-    bench.record(
-        "token accuracy where the grammar spells canonically",
-        alike,
-        unit="of 1",
-        target=1.0,
-        better="higher",
-        spelt_otherwise=left,
-    )
+    bench.higher("token accuracy where the grammar spells canonically", alike, "of 1", 1.0, spelt_otherwise=left)
 
 
 def report_sampled(bench: Bench, stage: Stage) -> None:
@@ -322,14 +299,8 @@ def report_sampled(bench: Bench, stage: Stage) -> None:
         if answers[FORCED] != answers[BASELINE]:
             left.append({"request": request, "seed": seed, **{k: stage.pieces(v) for k, v in answers.items()}})
     for name, count in same.items():
-        bench.record(
-            f"prompts sampled with the grammar's tokens, one seed each: {name}",
-            count / len(REQUESTS),
-            unit="of 1",
-            target=1.0,
-            better="higher",
-            differing=left,
-        )
+        case = f"prompts sampled with the grammar's tokens, one seed each: {name}"
+        bench.higher(case, count / len(REQUESTS), "of 1", 1.0, differing=left)
 
 
 def report_exact(bench: Bench, path: str, rounds: int) -> None:

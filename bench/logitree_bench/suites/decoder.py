@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import logitree as lt
-from logitree_bench import Bench, Contender, Skip, model_file, vocabulary_file
+from logitree_bench import Bench, Contender, Skip, large_vocabulary, required
 from logitree_bench.suites._actions import ACTIONS
 from logitree_bench.suites._llama import LlamaChain, Sampler, llama_chain
 
@@ -23,13 +23,7 @@ Leaves = dict[str, list[int]]
 
 def run(bench: Bench) -> None:
     """Measure the step, the payloads and the chain."""
-    path = vocabulary_file("llama-bpe")
-    if isinstance(path, Skip):
-        path = model_file()
-    if isinstance(path, Skip):
-        bench.skip("decoder", path.reason)
-        return
-    vocabulary = lt.Vocabulary.from_gguf(str(path))
+    vocabulary = lt.Vocabulary.from_gguf(required(large_vocabulary()))
     size = len(vocabulary)
     logits = np.random.default_rng(7).normal(0, 3, size).astype(np.float32)
     leaves = {name: spell(vocabulary, name.encode()) for name in ACTIONS}

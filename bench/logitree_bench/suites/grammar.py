@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from logitree_bench import Bench, Skip, lower_quartile, vocabulary_file
 from logitree_bench.maskbench._engines import Engine, Refused
@@ -82,21 +83,26 @@ def one(
             starts.pop(engine, None)
     later = walks(starts, tokens, 7 if bench.quick else 25, 0.5 if bench.quick else 4.0)
     label = f"{vocabulary}, {name}"
-    compare(bench, f"{label}: new grammar, compile and first mask", first, skipped)
-    compare(bench, f"{label}: new grammar, a token", token, skipped)
-    compare(bench, f"{label}: warm grammar, a token", later, skipped, tokens=len(tokens))
+    for what, seconds, length in (
+        ("new grammar, compile and first mask", first, None),
+        ("new grammar, a token", token, None),
+        ("warm grammar, a token", later, len(tokens)),
+    ):
+        compare(bench, f"{label}: {what}", quartiles(seconds), skipped, unit="us", tokens=length)
 
 
-def compare(
-    bench: Bench, name: str, seconds: dict[str, list[float]], skipped: dict[str, str], tokens: int | None = None
-) -> None:
-    """Record lower quartiles in microseconds."""
-    figures = {engine: lower_quartile(found) * 1e6 for engine, found in seconds.items() if found}
-    if OURS not in figures:
+def compare(bench: Bench, name: str, figures: dict[str, float], skipped: dict[str, str], **more: Any) -> None:
+    """Record ours beside the others'."""
+    if OURS in figures:
+        own = figures.pop(OURS)
+        bench.record(name, own, peers=figures, skipped=skipped, **more)
+    else:
         bench.skip(name, skipped.get(OURS, "not measured"), peers=figures)
-        return
-    own = figures.pop(OURS)
-    bench.record(name, own, unit="us", peers=figures, skipped=skipped, tokens=tokens)
+
+
+def quartiles(seconds: dict[str, list[float]]) -> dict[str, float]:
+    """Lower quartiles in microseconds."""
+    return {engine: lower_quartile(found) * 1e6 for engine, found in seconds.items() if found}
 
 
 def threads(bench: Bench, found: dict[str, Engine | Skip], tokenize: Tokenize, variants: Iterator[int]) -> None:
@@ -114,11 +120,7 @@ def threads(bench: Bench, found: dict[str, Engine | Skip], tokenize: Tokenize, v
         except Refused as problem:
             skipped[engine] = str(problem)[:100]
     name = f"{THREADS}: two threads, new grammars, as fast as one"
-    if OURS not in figures:
-        bench.skip(name, skipped.get(OURS, "not measured"), peers=figures)
-        return
-    own = figures.pop(OURS)
-    bench.record(name, own, unit="times", peers=figures, skipped=skipped, better="higher")
+    compare(bench, name, figures, skipped, unit="times", better="higher")
 
 
 def fresh_process(bench: Bench, path: Path, subject: str, tokenize: Tokenize) -> None:
@@ -139,9 +141,4 @@ def fresh_process(bench: Bench, path: Path, subject: str, tokenize: Tokenize) ->
             for engine, found in answers.items()
             if not isinstance(found, Skip) and key in found
         }
-        name = f"{subject}: {what}"
-        if OURS in values:
-            own = values.pop(OURS)
-            bench.record(name, own, unit=unit, peers=values, skipped=skipped)
-        else:
-            bench.skip(name, skipped.get(OURS, "not measured"), peers=values)
+        compare(bench, f"{subject}: {what}", values, skipped, unit=unit)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import logitree as lt
-from logitree_bench import Bench, Skip, model_file, vocabulary_file
+from logitree_bench import Bench, large_vocabulary, required
 from logitree_bench.suites._actions import ACTIONS
 from logitree_bench.suites.decoder import payload, spell
 
@@ -31,16 +31,11 @@ TARGETS: dict[str, dict[str, Any]] = {
 
 def run(bench: Bench) -> None:
     """Build the program, run it, and record what it prints."""
-    path = vocabulary_file("llama-bpe")
-    if isinstance(path, Skip):
-        path = model_file()
-    if isinstance(path, Skip):
-        bench.skip("native", path.reason)
-        return
+    path = required(large_vocabulary())
     if shutil.which("cargo") is None or not (ROOT / "crates").is_dir():
         bench.skip("native", "cargo or the sources are not here")
         return
-    vocabulary = lt.Vocabulary.from_gguf(str(path))
+    vocabulary = lt.Vocabulary.from_gguf(path)
     leaves = {name: spell(vocabulary, name.encode()) for name in ACTIONS}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "payload.json"

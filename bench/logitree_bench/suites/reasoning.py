@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import logitree as lt
-from logitree_bench import Bench, Prepared, Skip, model_file, vocabulary_file
+from logitree_bench import Bench, Prepared, large_vocabulary, required
 from logitree_bench.suites.decoder import spell
 
 TOKENS = 64
@@ -33,13 +33,7 @@ SCHEMA = {
 
 def run(bench: Bench) -> None:
     """Measure one vocabulary."""
-    path = vocabulary_file("llama-bpe")
-    if isinstance(path, Skip):
-        path = model_file()
-    if isinstance(path, Skip):
-        bench.skip("reasoning", path.reason)
-        return
-    vocabulary = lt.Vocabulary.from_gguf(str(path))
+    vocabulary = lt.Vocabulary.from_gguf(required(large_vocabulary()))
     label = f"{len(vocabulary):,} ids"
     begin, end, message = (spell(vocabulary, text) for text in (b"<think>", b"</think>", MESSAGE))
     drawn = np.random.default_rng(3).integers(0, len(vocabulary), 4 * TOKENS).tolist()

@@ -19,10 +19,10 @@ import numpy as np
 
 import logitree as lt
 from logitree import skeleton as sk
-from logitree_bench import Bench, Skip, lower_quartile, model_file, optional, quantized_file, vocabulary_file
+from logitree_bench import Bench, Skip, lower_quartile, model_file, optional, quantized_file, required, vocabulary_file
 from logitree_bench.suites._actions import ACTIONS, REQUESTS
 from logitree_bench.suites._people import people
-from logitree_bench.suites.choices import Mode, Run, Stage
+from logitree_bench.suites.choices import Mode, Run, Stage, measure
 
 MAX_TOKENS = 160
 PLAIN = "logitree, no forcing"
@@ -181,13 +181,9 @@ TASKS = (
 
 def run(bench: Bench) -> None:
     """Measure each response in every mode, then the extraction and the decoder's own step."""
-    llama, path = optional("llama_cpp"), model_file()
-    for missing in (llama, path):
-        if isinstance(missing, Skip):
-            bench.skip("responses", missing.reason)
-            return
+    llama = required(optional("llama_cpp"))
     rounds = 2 if bench.quick else 7
-    stage = Responses(llama, str(path))
+    stage = Responses(llama, str(required(model_file())))
     passes(bench, stage)
     for task in TASKS:
         prompts = task.prompts[:1] if bench.quick else task.prompts
@@ -208,8 +204,7 @@ class Responses(Stage):
     """The stage of the suite choices, for any grammar."""
 
     def __init__(self, llama: Any, path: str) -> None:
-        super().__init__(llama, path)
-        self.max_tokens = MAX_TOKENS
+        super().__init__(llama, path, max_tokens=MAX_TOKENS)
         self._text = ""
 
     def task(self, task: Task) -> list[Mode]:
@@ -217,10 +212,10 @@ class Responses(Stage):
         self._text = task.gbnf
         return [
             Mode(GRAMMAR, self._by_llama(self._grammar())),
-            Mode(PLAIN, self._asked(task.constraint, force=False)),
-            Mode(ALL, self._asked(task.constraint)),
-            Mode(CANONICAL, self._asked(task.constraint, tokenizations="canonical")),
-            Mode(FORWARD, self._asked(task.constraint, tokenizations="fast_forward")),
+            Mode(PLAIN, self.asked(task.constraint, force=False)),
+            Mode(ALL, self.asked(task.constraint)),
+            Mode(CANONICAL, self.asked(task.constraint, tokenizations="canonical")),
+            Mode(FORWARD, self.asked(task.constraint, tokenizations="fast_forward")),
         ]
 
     def _grammar(self) -> Any:
@@ -237,14 +232,6 @@ class Responses(Stage):
             return text.count(b"{") == text.count(b"}")
 
         return complete
-
-    def _asked(self, constraint: Any, **options: Any) -> Callable[[str, list[int]], Run]:
-        def answer(text: str, prompt: list[int]) -> Run:
-            options.setdefault("chain", lt.Chain.greedy())
-            made = lt.generate(self.engine, text, constraint, max_tokens=MAX_TOKENS, chat=False, **options)
-            return Run(list(made.tokens), made.stats.forward_passes, made.stats.seconds)
-
-        return answer
 
 
 def passes(bench: Bench, stage: Responses) -> None:
@@ -263,21 +250,6 @@ def passes(bench: Bench, stage: Responses) -> None:
                 session.rollback(tokens)
             figures[f"{tokens} tokens, logits of {name}"] = round(lower_quartile(seconds) * 1e3, 2)
     bench.fact(f"milliseconds of a pass, {stage.engine.name}", **figures)
-
-
-def measure(stage: Responses, modes: list[Mode], prompts: Sequence[str], rounds: int) -> None:
-    """Every mode answers every prompt, in an order that rotates."""
-    for mode in modes:
-        mode.runs = [[] for _ in prompts]
-    for at, text in enumerate(prompts):
-        tokens = stage.engine.encode(text, chat=False)
-        for turn in range(rounds + 1):
-            for k in range(len(modes)):
-                mode = modes[(k + turn) % len(modes)]
-                stage.ready(tokens)
-                answer = mode.answer(text, tokens)
-                if turn:  # the first turn warms up
-                    mode.runs[at].append(answer)
 
 
 def fact(bench: Bench, stage: Responses, name: str, mode: Mode) -> tuple[float, float]:
@@ -304,44 +276,27 @@ def fact(bench: Bench, stage: Responses, name: str, mode: Mode) -> tuple[float, 
 def response(bench: Bench, stage: Responses, task: Task, rounds: int) -> None:
     """One grammar in every mode."""
     modes = stage.task(task)
-    measure(stage, modes, task.prompts, rounds)
+    measure(stage, modes, rounds, task.prompts)
     by_name = {mode.name: mode for mode in modes}
     figures = {mode.name: fact(bench, stage, task.name, mode) for mode in modes}
     for name in (ALL, CANONICAL, FORWARD):
-        bench.record(
+        bench.higher(
             f"{task.name}: output tokens per second, {name}, beside llama.cpp's grammar",
             by_name[name].rate() / by_name[GRAMMAR].rate(),
-            unit="times",
-            target=task.target,
-            better="higher",
+            "times",
+            task.target,
             bytes_per_second=round(figures[name][0] / figures[GRAMMAR][0], 3),
         )
-        bench.record(
-            f"{task.name}: share of forward passes saved, {name}",
-            figures[name][1],
-            unit="of 1",
-            target=0.5,
-            better="higher",
-        )
+        bench.higher(f"{task.name}: share of forward passes saved, {name}", figures[name][1], "of 1", 0.5)
     costs, stage.engine.pass_costs = stage.engine.pass_costs, None
     for name in (ALL, CANONICAL, FORWARD):
         made = [by_name[name].answer(text, []) for text in task.prompts]
-        bench.record(
-            f"{task.name}: share of forward passes saved where every proposal is made, {name}",
-            1 - sum(run.passes for run in made) / sum(len(run.tokens) for run in made),
-            unit="of 1",
-            target=0.5,
-            better="higher",
-        )
+        saved = 1 - sum(run.passes for run in made) / sum(len(run.tokens) for run in made)
+        case = f"{task.name}: share of forward passes saved where every proposal is made, {name}"
+        bench.higher(case, saved, "of 1", 0.5)
     stage.engine.pass_costs = costs
-    same = [a.tokens == b.tokens for a, b in zip(by_name[ALL].first(), by_name[PLAIN].first(), strict=True)]
-    bench.record(
-        f"{task.name}: outputs that proposals leave as they are",
-        sum(same) / len(same),
-        unit="of 1",
-        target=1.0,
-        better="higher",
-    )
+    same = by_name[ALL].same(by_name[PLAIN])
+    bench.higher(f"{task.name}: outputs that proposals leave as they are", same, "of 1", 1.0)
 
 
 def quality(bench: Bench, stage: Responses) -> None:
@@ -357,7 +312,7 @@ def quality(bench: Bench, stage: Responses) -> None:
         right = passes = tokens = length = 0
         for about, truth in cases:
             prompt = f"{about}\nAs JSON: "
-            made = stage._asked(grammar, **options)(prompt, [])
+            made = stage.asked(grammar, **options)(prompt, [])
             out = [token for token in made.tokens if token not in stage.vocabulary.eog_ids]
             data = b"".join(stage.vocabulary[token] for token in out)
             before = stage.engine.encode(prompt, chat=False)
@@ -415,38 +370,25 @@ def drafts(
     """What n-gram drafts change. Each prompt has a constraint; `others` are measured in turn with the drafts."""
 
     def asked(**options: Any) -> Callable[[str, list[int]], Run]:
-        return lambda text, prompt: stage._asked(constraint(text), **options)(text, prompt)
+        return lambda text, prompt: stage.asked(constraint(text), **options)(text, prompt)
 
     plain, certain = Mode(PLAIN, asked(force=False)), Mode(ALL, asked())
     drafted = Mode(DRAFTED, asked(drafter=lt.speculation.NGramDrafter()))
     modes = [*others, plain, certain, drafted]
-    measure(stage, modes, prompts, rounds)
+    measure(stage, modes, rounds, prompts)
     for mode in modes:
         fact(bench, stage, name, mode)
-    same = [a.tokens == b.tokens for a, b in zip(plain.first(), drafted.first(), strict=True)]
     rate = drafted.rate()
-    bench.record(
+    bench.higher(
         f"{name}: tokens per second with n-gram drafts, beside none",
         rate / plain.rate(),
-        unit="times",
-        target=2.0,
-        better="higher",
+        "times",
+        2.0,
         beside_certain_text=round(rate / certain.rate(), 3),
         peers={mode.name: mode.rate() / plain.rate() for mode in others},
     )
-    bench.record(
-        f"{name}: outputs that drafts leave as they are",
-        sum(same) / len(same),
-        unit="of 1",
-        target=1.0,
-        better="higher",
-    )
-    bench.record(
-        f"{name}: values that are copied word for word",
-        copied(stage, drafted),
-        unit="of 1",
-        better="higher",
-    )
+    bench.higher(f"{name}: outputs that drafts leave as they are", drafted.same(plain), "of 1", 1.0)
+    bench.higher(f"{name}: values that are copied word for word", copied(stage, drafted), "of 1")
 
 
 def copied(stage: Responses, mode: Mode) -> float:
