@@ -35,8 +35,8 @@ pub use canonical::{Canonical, CanonicalSpelling};
 pub use choices::{Choices, OneOf, MAX_CHOICE_BYTES};
 pub use compose::{ComposedMatcher, Composition};
 pub use grammar::{Grammar, GrammarLimits};
-pub use language::Bytewise;
-pub use matcher::{ByteWalk, Constraint, Matcher};
+pub use language::{ByteWalk, Bytewise};
+pub use matcher::{Constraint, Matcher};
 pub use query::{
     accept_all, certain, count_allowed, count_closed, draft_masks, explain, fill, fill_batch,
     shortest_ending, Certain, ExplainQuery, Explanation, Verdict,

@@ -24,11 +24,10 @@ use std::sync::Arc;
 
 use super::after_end::AfterEnd;
 use super::binding::Key;
-use super::language::Bytewise;
+use super::language::{ByteWalk, Bytewise};
 use super::query::Certain;
 use super::skeleton::SpanProgress;
 use crate::{Error, ErrorKind, Result, TokenId};
-use logitree_grammar::expr::ByteSet;
 use logitree_tokens::mask::{words_for, AllowedTokens};
 use logitree_tokens::vocabulary::Vocabulary;
 use serde_json::Value;
@@ -56,39 +55,6 @@ pub trait Constraint: Send + Sync {
         Err(Error::new(ErrorKind::Constraint, "a constraint of this kind has no JSON form")
             .help("it is made by a program: make it again there"))
     }
-}
-
-/// The states of a matcher by their numbers, and the bytes between them. No state that it gives is a dead end.
-pub trait ByteWalk {
-    /// The state after `byte`; `None` if no text continues so.
-    ///
-    /// # Errors
-    /// As [`Matcher::allowed`].
-    fn step(&mut self, state: u64, byte: u8) -> Result<Option<u64>>;
-
-    /// The bytes that may come.
-    ///
-    /// # Errors
-    /// As [`Matcher::allowed`].
-    fn bytes(&mut self, state: u64) -> Result<ByteSet>;
-
-    /// The bytes that may come, by the states they lead to.
-    ///
-    /// # Errors
-    /// As [`Matcher::allowed`].
-    fn ways(&mut self, state: u64) -> Result<Vec<(ByteSet, u64)>>;
-
-    /// Whether a text may end here.
-    ///
-    /// # Errors
-    /// As [`Matcher::allowed`].
-    fn is_end(&mut self, state: u64) -> Result<bool>;
-
-    /// The allowed tokens, if they are at most `most`.
-    ///
-    /// # Errors
-    /// As [`Matcher::allowed`].
-    fn few(&mut self, state: u64, most: usize) -> Result<Option<Vec<TokenId>>>;
 }
 
 /// A constraint bound to a vocabulary and running for one sequence.
@@ -194,9 +160,9 @@ pub trait Matcher: Send + Sync {
         None
     }
 
-    /// A walk byte by byte from the numbered states of [`Matcher::state`], where tokens matter only by their bytes and that
-    /// is cheap; `None` elsewhere.
-    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
+    /// A walk byte by byte from the numbered states of [`Matcher::state`], for the length of a call, where tokens matter only
+    /// by their bytes and all states have numbers; `None` elsewhere.
+    fn byte_walk(&self) -> Option<ByteWalk<'_>> {
         None
     }
 

@@ -2,10 +2,10 @@
 //! the history, what follows the end, refusals, forced runs and forks are the same for all.
 
 use super::after_end::AfterEnd;
-use super::language::Bytewise;
+use super::language::{ByteWalk, Bytewise};
 use super::query::Certain;
 use super::skeleton::SpanProgress;
-use super::{ByteWalk, Matcher};
+use super::Matcher;
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::{count, ids, words_for, AllowedTokens};
 
@@ -148,7 +148,7 @@ pub trait States: Clone + Send + Sync + 'static {
     }
 
     /// As [`Matcher::byte_walk`].
-    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
+    fn byte_walk(&self) -> Option<ByteWalk<'_>> {
         None
     }
 
@@ -448,7 +448,7 @@ impl<S: States> Matcher for Sequence<S> {
         self.states.bytewise(self.history.at())
     }
 
-    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
+    fn byte_walk(&self) -> Option<ByteWalk<'_>> {
         self.states.byte_walk()
     }
 

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::matcher::ByteWalk;
+use crate::language::{ByteState, ByteWalk};
 use crate::{interrupt, Result, TokenId};
 use logitree_grammar::expr::ByteSet;
-use logitree_tokens::mask::{bit, count, ids};
+use logitree_tokens::mask::{bit, count, ids, words_for};
 use logitree_tokens::memo::Memo;
 use logitree_tokens::tokenizer::{CanonicalStepper, DeadEnds, Place, Row, TokenClasses};
 use logitree_tokens::trie::{Node, TokenTrie};
@@ -159,7 +159,7 @@ impl<'a> Way<'a> {
         self.states.truncate(same + 1);
         let mut at = self.states[same];
         for &byte in &token[same..] {
-            match look.walk.step(at, byte)? {
+            match look.step(at, byte)? {
                 Some(next) => at = next,
                 None => return Ok(None),
             }
@@ -191,7 +191,7 @@ struct Settling<'a> {
 
 /// A walk over the other matcher's states, with what is known of them.
 pub(super) struct Lookahead<'a> {
-    pub walk: Box<dyn ByteWalk + 'a>,
+    pub walk: ByteWalk<'a>,
     pub walked: &'a mut WalkMemo,
 }
 
@@ -211,13 +211,19 @@ fn way(ways: &[(ByteSet, u64)], byte: u8) -> Option<u64> {
 }
 
 impl Lookahead<'_> {
+    /// The state after a byte.
+    fn step(&self, state: u64, byte: u8) -> Result<Option<u64>> {
+        let next = self.walk.0.step(&ByteState::Number(state), byte)?;
+        Ok(next.and_then(|next| next.number()))
+    }
+
     /// The bytes that may come in a state.
     pub fn bytes(&mut self, state: u64) -> Result<ByteSet> {
         if let Some(known) = self.walked.bytes.get(&state) {
             return Ok(known);
         }
         interrupt::spend(TOKEN)?;
-        let found = self.walk.bytes(state)?;
+        let found = self.walk.0.bytes(&ByteState::Number(state))?;
         self.walked.bytes.keep_bytes(state, found, 0);
         Ok(found)
     }
@@ -238,7 +244,7 @@ impl Lookahead<'_> {
         while left != 0 {
             let byte = left.trailing_zeros() as u8;
             left &= left - 1;
-            if let Some(next) = self.walk.step(state, byte)?.filter(|next| !seen.contains(next)) {
+            if let Some(next) = self.step(state, byte)?.filter(|next| !seen.contains(next)) {
                 seen.push(next);
                 found |= classes(ascii, &self.bytes(next)?);
             }
@@ -251,7 +257,8 @@ impl Lookahead<'_> {
             return Ok(known);
         }
         interrupt::spend(TOKEN)?;
-        let found: Ways = self.walk.ways(state)?.into();
+        let found = self.walk.0.transitions(&ByteState::Number(state))?;
+        let found: Ways = found.into_iter().filter_map(|(bytes, to)| Some((bytes, to.number()?))).collect();
         self.walked.ways.keep_bytes(state, Arc::clone(&found), size_of_val(&*found));
         Ok(found)
     }
@@ -302,7 +309,7 @@ impl Lookahead<'_> {
         }
         let mut reached = [None; WITNESSES.len()];
         for (next, byte) in reached.iter_mut().zip(WITNESSES) {
-            *next = self.walk.step(state, byte)?;
+            *next = self.step(state, byte)?;
         }
         let same =
             (0..reached.len()).find(|&n| reached[n].is_some() && reached[n + 1..].contains(&reached[n]));
@@ -359,7 +366,7 @@ impl Lookahead<'_> {
                 let leads_home = match home {
                     Some((home, _)) if next == home => true,
                     Some((home, run)) if byte >= 0x80 && run.chars >> 127 == 1 => {
-                        self.walk.step(home, byte)? == Some(next)
+                        self.step(home, byte)? == Some(next)
                     }
                     _ => false,
                 };
@@ -372,7 +379,7 @@ impl Lookahead<'_> {
                 }
                 // What a character leads home from is on its way there.
                 let is_near = match home {
-                    Some((home, _)) => self.walk.step(next, WITNESSES[0])? == Some(home),
+                    Some((home, _)) => self.step(next, WITNESSES[0])? == Some(home),
                     None => false,
                 };
                 let run = if is_near { Run::default() } else { self.run(next)? };
@@ -612,7 +619,7 @@ impl Lookahead<'_> {
                 return Ok(known);
             }
         }
-        let found = match self.few(state, vocabulary.trie()?)? {
+        let found = match self.few(state, vocabulary)? {
             None => None,
             Some(few) => {
                 let mut kinds = judge.take_kinds(set);
@@ -629,14 +636,15 @@ impl Lookahead<'_> {
     }
 
     /// The tokens that may come, if they are not too many. What can be walked in a few steps needs no mask.
-    fn few(&mut self, state: u64, trie: &TokenTrie) -> Result<Option<Vec<TokenId>>> {
+    fn few(&mut self, state: u64, vocabulary: &Vocabulary) -> Result<Option<Vec<TokenId>>> {
+        let trie = vocabulary.trie()?;
         let (mut found, mut visited) = (Vec::new(), 0usize);
         let mut open = vec![(trie.root(), state)];
         while let Some((node, at)) = open.pop() {
             let (bytes, before) = (self.bytes(at)?, visited);
             for (byte, child) in trie.children(node) {
                 visited += 1;
-                let next = if bytes.contains(byte) { self.walk.step(at, byte)? } else { None };
+                let next = if bytes.contains(byte) { self.step(at, byte)? } else { None };
                 let Some(next) = next else { continue };
                 visited += 4;
                 found.extend_from_slice(trie.tokens(child));
@@ -646,7 +654,9 @@ impl Lookahead<'_> {
             }
             spend(visited - before)?;
             if visited > MAX_VISITED || found.len() > MAX_OPTIONS {
-                return self.walk.few(state, MAX_OPTIONS);
+                let mut words = vec![0; words_for(vocabulary.len())];
+                self.walk.0.fill(&ByteState::Number(state), trie, &mut words)?;
+                return Ok((count(&words) <= MAX_OPTIONS).then(|| ids(&words).collect()));
             }
         }
         Ok(Some(found))
@@ -661,7 +671,7 @@ impl Lookahead<'_> {
         (state, set): (u64, u32),
         (few, ahead): (Vec<TokenId>, usize),
     ) -> Result<Options> {
-        let any = self.walk.is_end(state)? && judge.may_end_after(set);
+        let any = self.walk.0.is_end(&ByteState::Number(state))? && judge.may_end_after(set);
         let mut found = Options { any, inside: (0, Box::default()), more: false, ahead };
         let (mut inside, mut way) = (Vec::new(), Way::new(state));
         for token in few {
@@ -700,7 +710,7 @@ impl Lookahead<'_> {
         spend(bytes.len())?;
         let mut at = state;
         for &byte in bytes {
-            match self.walk.step(at, byte)? {
+            match self.step(at, byte)? {
                 Some(next) => at = next,
                 None => return Ok(None),
             }

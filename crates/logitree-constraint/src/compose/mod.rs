@@ -31,7 +31,7 @@ use super::binding::{copied, recorded, Key, MAX_NESTED_BYTES};
 use super::form::written;
 use super::language::joined::Joined;
 use super::language::product::Product;
-use super::language::{ByteLanguage, LanguageMatcher};
+use super::language::{LanguageMatcher, SharedLanguage};
 use super::{Constraint, Grammar, GrammarLimits, Matcher};
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
 use counts::Bound;
@@ -91,7 +91,7 @@ enum Kind {
 enum Met {
     /// Rules, and the constraint of the same rules where it is known.
     Rules(Arc<Rules>, Option<Arc<dyn Constraint>>),
-    Language(Arc<dyn ByteLanguage>),
+    Language(SharedLanguage),
     /// Parts over tokens and their order.
     Tokens(Shape, Vec<Box<dyn Matcher>>),
 }
@@ -526,7 +526,7 @@ impl Met {
         }
     }
 
-    fn language(self, vocabulary: &Arc<Vocabulary>) -> Result<Arc<dyn ByteLanguage>> {
+    fn language(self, vocabulary: &Arc<Vocabulary>) -> Result<SharedLanguage> {
         if let Met::Language(language) = self {
             return Ok(language);
         }

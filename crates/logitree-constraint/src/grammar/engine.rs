@@ -10,8 +10,7 @@ use super::lexeme::{Crossing, Lexeme};
 use super::show;
 use super::suffixes::Suffixes;
 use super::table::LexemeTables;
-use crate::Certain;
-use crate::{interrupt, ErrorKind, Result, TokenId};
+use crate::{interrupt, Result, TokenId};
 use logitree_grammar::earley::{ConfigId, ContinuationId, Machine, SameAfter, Texts, DEAD};
 use logitree_grammar::expr::{ByteSet, ExprId, Exprs, Tag};
 use logitree_tokens::mask::{bit, TokenSet};
@@ -152,51 +151,16 @@ impl Engine {
         }
     }
 
-    /// How many bytes of a text may come from `config` on.
-    pub fn taken(&mut self, mut config: ConfigId, bytes: &[u8]) -> Result<usize> {
-        for (n, &byte) in bytes.iter().enumerate() {
-            config = self.machine.step(config, byte)?;
-            if config == DEAD {
-                return Ok(n);
-            }
+    /// The byte that may come in `config`, if there is one only and no named token, and the configuration after it.
+    pub fn sole_byte(&mut self, config: ConfigId) -> Result<Option<(u8, ConfigId)>> {
+        if !self.machine.token_sets(config).is_empty() {
+            return Ok(None);
         }
-        Ok(bytes.len())
-    }
-
-    /// The bytes, at most `most`, that every text from `config` on begins with: as long as one byte may come. Where the next
-    /// takes more fuel than there is, those before it.
-    pub fn certain(&mut self, mut config: ConfigId, most: usize) -> Result<Certain> {
-        let mut bytes = Vec::new();
-        while !self.machine.is_accepting(config) {
-            if bytes.len() == most || !self.machine.token_sets(config).is_empty() {
-                return Ok(Certain { bytes, complete: false });
-            }
-            let next = match self.sole_byte(config) {
-                Err(error) if error.kind == ErrorKind::Limit && !interrupt::must_end() => None,
-                other => other?,
-            };
-            let Some((byte, after)) = next else { return Ok(Certain { bytes, complete: false }) };
-            bytes.push(byte);
-            config = after;
-        }
-        Ok(Certain { bytes, complete: true })
-    }
-
-    /// The byte that may come in `config`, if there is one only, and the configuration after it.
-    fn sole_byte(&mut self, config: ConfigId) -> Result<Option<(u8, ConfigId)>> {
         let first = self.machine.first_bytes(config)?;
         let mut bytes = first.iter();
         let (Some(byte), None) = (bytes.next(), bytes.next()) else { return Ok(None) };
         let after = self.machine.step(config, byte)?;
         Ok((after != DEAD).then_some((byte, after)))
-    }
-
-    /// What is expected after bytes that are allowed from `config`.
-    pub fn expected_after(&mut self, mut config: ConfigId, bytes: &[u8]) -> Result<Vec<String>> {
-        for &byte in bytes {
-            config = self.machine.step(config, byte)?;
-        }
-        Ok(self.expected(config))
     }
 
     /// What is expected in `config`, in words; with the bytes that may come where there is one way and they are few.

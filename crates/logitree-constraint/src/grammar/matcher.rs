@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::known::{Ending, Session, SharedEngine};
-use super::language::GrammarLanguage;
+use super::known::{Ending, SharedEngine};
+use super::language::{state, GrammarLanguage};
+use crate::language::{ByteLanguage, ByteWalk, Bytewise};
 use crate::sequence::Scratch;
-use crate::{AfterEnd, ByteWalk, Bytewise, Certain, Sequence, States};
+use crate::{AfterEnd, Certain, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::earley::{ConfigId, DEAD};
-use logitree_grammar::expr::ByteSet;
 use logitree_tokens::mask::{AllowedTokens, MaskBuffer, TokenSet};
 
 /// The state of a sequence.
@@ -71,41 +71,6 @@ impl GrammarStates {
     }
 }
 
-/// The configurations of a grammar, for the length of one call.
-struct GrammarWalk<'a>(Session<'a>);
-
-fn config(state: u64) -> ConfigId {
-    u32::try_from(state).map_or(DEAD, ConfigId)
-}
-
-impl ByteWalk for GrammarWalk<'_> {
-    fn step(&mut self, state: u64, byte: u8) -> Result<Option<u64>> {
-        let next = self.0.engine().machine.step(config(state), byte)?;
-        Ok((next != DEAD).then_some(u64::from(next.0)))
-    }
-
-    fn bytes(&mut self, state: u64) -> Result<ByteSet> {
-        self.0.refuel();
-        self.0.engine().machine.first_bytes(config(state))
-    }
-
-    fn ways(&mut self, state: u64) -> Result<Vec<(ByteSet, u64)>> {
-        self.0.refuel();
-        let ways = self.0.engine().machine.ways(config(state))?;
-        Ok(ways.into_iter().map(|(bytes, next)| (bytes, u64::from(next.0))).collect())
-    }
-
-    fn is_end(&mut self, state: u64) -> Result<bool> {
-        Ok(self.0.ending(config(state)).accepting)
-    }
-
-    fn few(&mut self, state: u64, most: usize) -> Result<Option<Vec<TokenId>>> {
-        self.0.refuel();
-        let mask = self.0.mask(config(state))?;
-        Ok(mask.ids_up_to(most, self.0.shared.size))
-    }
-}
-
 impl States for GrammarStates {
     type At = At;
 
@@ -160,8 +125,8 @@ impl States for GrammarStates {
         (self.engine.is_bytewise && !at.ended).then(|| GrammarLanguage::at(&self.engine, at.config))
     }
 
-    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
-        self.engine.is_bytewise.then(|| Box::new(GrammarWalk(self.engine.session())) as Box<dyn ByteWalk>)
+    fn byte_walk(&self) -> Option<ByteWalk<'_>> {
+        self.engine.is_bytewise.then(|| ByteWalk(Box::new(GrammarLanguage::walk(&self.engine))))
     }
 
     fn expected(&self, at: &At) -> Vec<String> {
@@ -169,15 +134,15 @@ impl States for GrammarStates {
     }
 
     fn expected_after(&mut self, at: &At, bytes: &[u8]) -> Result<Vec<String>> {
-        self.engine.session().engine().expected_after(at.config, bytes)
+        GrammarLanguage::walk(&self.engine).expected_after(state(at.config), bytes)
     }
 
     fn taken(&mut self, at: &At, bytes: &[u8]) -> Result<usize> {
-        self.engine.session().engine().taken(at.config, bytes)
+        GrammarLanguage::walk(&self.engine).walked(state(at.config), bytes).map(|(_, taken)| taken)
     }
 
     fn certain(&mut self, at: &At, most: usize) -> Result<Option<Certain>> {
-        self.engine.session().engine().certain(at.config, most).map(Some)
+        GrammarLanguage::walk(&self.engine).certain(state(at.config), most).map(Some)
     }
 
     fn is_ready(&self, at: &At) -> bool {

@@ -1,8 +1,6 @@
 //! Languages in sequence, in turn or repeated: the parts that may be running, each with its state and what comes after it.
 
-use std::sync::Arc;
-
-use super::{ByteLanguage, ByteState, Compound, Compounds};
+use super::{ByteLanguage, ByteState, Compound, Compounds, SharedLanguage};
 use crate::compose::plan::{Beginning, Place, Plan, Shape};
 use crate::{Error, ErrorKind, Result};
 use logitree_grammar::expr::ByteSet;
@@ -13,14 +11,14 @@ const MAX_THREADS: usize = 4_096;
 /// Languages, and the order of their texts.
 pub(crate) struct Joined {
     plan: Plan,
-    parts: Vec<Arc<dyn ByteLanguage>>,
+    parts: Vec<SharedLanguage>,
     states: Compounds,
 }
 
 impl Joined {
     /// # Errors
     /// Those of the languages and of [`Plan::new`].
-    pub fn new(shape: &Shape, parts: Vec<Arc<dyn ByteLanguage>>) -> Result<Joined> {
+    pub fn new(shape: &Shape, parts: Vec<SharedLanguage>) -> Result<Joined> {
         let mut beginnings = Vec::with_capacity(parts.len());
         for part in &parts {
             let start = part.start()?;

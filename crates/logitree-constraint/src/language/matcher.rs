@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::{ByteLanguage, ByteState, Bytewise};
-use crate::{AfterEnd, ByteWalk, Certain, Matcher, Sequence, States};
+use super::{ByteLanguage, ByteState, ByteWalk, Bytewise, SharedLanguage};
+use crate::{AfterEnd, Certain, Matcher, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::expr::ByteSet;
 use logitree_tokens::mask::{self, words_for, AllowedTokens, TokenSet};
-use logitree_tokens::trie::Recognizer;
+use logitree_tokens::trie::{Recognizer, TokenTrie};
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// Bytes of transitions and masks that are kept; then all are forgotten.
@@ -86,7 +86,7 @@ impl Tables {
 
 /// What all matchers of a language and a vocabulary share.
 struct Shared {
-    language: Arc<dyn ByteLanguage>,
+    language: SharedLanguage,
     vocabulary: Arc<Vocabulary>,
     after: AfterEnd,
     tables: Mutex<Tables>,
@@ -132,12 +132,18 @@ impl Shared {
         Ok(allowed)
     }
 
-    /// Keeps the mask of a numbered state.
-    fn keep(&self, number: u64, made: TokenSet) -> TokenSet {
+    /// As [`Shared::allowed`], with the masks of numbered states kept.
+    fn mask(&self, state: &ByteState, accepting: bool) -> Result<TokenSet> {
+        let Some(number) = state.number() else { return self.allowed(state, accepting) };
+        let known = self.tables().masks.get(&number).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let made = self.allowed(state, accepting)?;
         let mut tables = self.tables();
         tables.bytes += made.bytes() + 32;
         tables.masks.insert(number, made.clone());
-        made
+        Ok(made)
     }
 
     /// Whether no byte may follow.
@@ -152,6 +158,58 @@ impl Shared {
             tables.overs.insert(number, over);
         }
         Ok(over)
+    }
+}
+
+/// The language with the transitions and masks of its numbered states, which are kept.
+struct Kept<'a>(&'a Shared);
+
+impl ByteLanguage for Kept<'_> {
+    fn start(&self) -> Result<ByteState> {
+        self.0.language.start()
+    }
+
+    fn step(&self, state: &ByteState, byte: u8) -> Result<Option<ByteState>> {
+        let ByteState::Number(number) = *state else { return self.0.language.step(state, byte) };
+        let mut tables = self.0.tables();
+        tables.make_room();
+        let row = tables.row(number);
+        let mut to = tables.get(row, byte);
+        if to == UNKNOWN {
+            let language = &*self.0.language;
+            let mut walk = Numbered { language, tables, stack: Vec::new(), failed: None, unnumbered: false };
+            to = walk.derive(row, byte);
+            walk.failed.map_or(Ok(()), Err)?;
+            if walk.unnumbered {
+                return language.step(state, byte);
+            }
+            tables = walk.tables;
+        }
+        Ok((to != DEAD).then(|| ByteState::Number(tables.rows[to as usize].number)))
+    }
+
+    fn is_end(&self, state: &ByteState) -> Result<bool> {
+        self.0.language.is_end(state)
+    }
+
+    fn bytes(&self, state: &ByteState) -> Result<ByteSet> {
+        let mut found = ByteSet::NONE;
+        for byte in self.0.language.bytes(state)?.iter() {
+            if self.step(state, byte)?.is_some() {
+                found = found.or(&ByteSet::one(byte));
+            }
+        }
+        Ok(found)
+    }
+
+    fn fill(&self, state: &ByteState, _trie: &TokenTrie, words: &mut [u32]) -> Result<()> {
+        let accepting = self.is_end(state)?;
+        if accepting && self.0.is_over(state)? {
+            words.fill(0);
+            return Ok(());
+        }
+        self.0.mask(state, accepting)?.write(self.0.vocabulary.len(), words);
+        Ok(())
     }
 }
 
@@ -248,73 +306,6 @@ pub(crate) struct At {
     ended: bool,
 }
 
-/// A walk over the states of a language whose states are all numbers.
-struct LanguageWalk<'a>(&'a Shared);
-
-impl ByteWalk for LanguageWalk<'_> {
-    fn step(&mut self, state: u64, byte: u8) -> Result<Option<u64>> {
-        let mut tables = self.0.tables();
-        tables.make_room();
-        let row = tables.row(state);
-        let mut to = tables.get(row, byte);
-        if to == UNKNOWN {
-            let language = &*self.0.language;
-            let mut walk = Numbered { language, tables, stack: Vec::new(), failed: None, unnumbered: false };
-            to = walk.derive(row, byte);
-            if let Some(error) = walk.failed {
-                return Err(error);
-            }
-            if walk.unnumbered {
-                return Err(Error::new(ErrorKind::State, "a state without a number"));
-            }
-            tables = walk.tables;
-        }
-        Ok((to != DEAD).then(|| tables.rows[to as usize].number))
-    }
-
-    fn bytes(&mut self, state: u64) -> Result<ByteSet> {
-        let mut found = ByteSet::NONE;
-        for byte in self.0.language.bytes(&ByteState::Number(state))?.iter() {
-            if self.step(state, byte)?.is_some() {
-                found = found.or(&ByteSet::one(byte));
-            }
-        }
-        Ok(found)
-    }
-
-    fn ways(&mut self, state: u64) -> Result<Vec<(ByteSet, u64)>> {
-        let mut ways: Vec<(ByteSet, u64)> = Vec::new();
-        for byte in self.0.language.bytes(&ByteState::Number(state))?.iter() {
-            let Some(next) = self.step(state, byte)? else { continue };
-            match ways.iter_mut().find(|way| way.1 == next) {
-                Some(way) => way.0 = way.0.or(&ByteSet::one(byte)),
-                None => ways.push((ByteSet::one(byte), next)),
-            }
-        }
-        Ok(ways)
-    }
-
-    fn is_end(&mut self, state: u64) -> Result<bool> {
-        self.0.language.is_end(&ByteState::Number(state))
-    }
-
-    fn few(&mut self, state: u64, most: usize) -> Result<Option<Vec<TokenId>>> {
-        let known = self.0.tables().masks.get(&state).cloned();
-        let kept = match known {
-            Some(kept) => kept,
-            None => {
-                let at = ByteState::Number(state);
-                let accepting = self.0.language.is_end(&at)?;
-                if accepting && self.0.is_over(&at)? {
-                    return Ok(Some(self.0.vocabulary.end_of_generation().to_vec()));
-                }
-                self.0.keep(state, self.0.allowed(&at, accepting)?)
-            }
-        };
-        Ok(kept.ids_up_to(most, self.0.vocabulary.len()))
-    }
-}
-
 /// A matcher over a language.
 pub(crate) type LanguageMatcher = Sequence<LanguageStates>;
 
@@ -329,7 +320,7 @@ pub(crate) struct LanguageStates {
 impl LanguageMatcher {
     /// # Errors
     /// Those of the language and of the vocabulary's trie; [`ErrorKind::Constraint`] if no token may come first.
-    pub fn new(language: Arc<dyn ByteLanguage>, vocabulary: &Arc<Vocabulary>) -> Result<LanguageMatcher> {
+    pub fn new(language: SharedLanguage, vocabulary: &Arc<Vocabulary>) -> Result<LanguageMatcher> {
         vocabulary.trie()?;
         let state = language.start()?;
         let after = AfterEnd::tokens(&[], vocabulary.end_of_generation());
@@ -350,18 +341,6 @@ impl LanguageStates {
         let accepting = self.shared.language.is_end(&state)?;
         let finished = accepting && self.shared.is_over(&state)?;
         Ok(At { state, accepting, finished, ended: false })
-    }
-
-    /// The state after as many of the bytes as may come, and how many those are.
-    fn walked(&self, at: &At, bytes: &[u8]) -> Result<(ByteState, usize)> {
-        let mut state = at.state.clone();
-        for (n, &byte) in bytes.iter().enumerate() {
-            match self.shared.language.step(&state, byte)? {
-                Some(next) => state = next,
-                None => return Ok((state, n)),
-            }
-        }
-        Ok((state, bytes.len()))
     }
 }
 
@@ -385,19 +364,9 @@ impl States for LanguageStates {
     }
 
     fn allowed<'a>(&'a mut self, at: &'a At) -> Result<AllowedTokens<'a>> {
-        let number = at.state.number();
         let mask = match self.mask.take() {
             Some(mask) => mask,
-            None => match number.and_then(|number| self.shared.tables().masks.get(&number).cloned()) {
-                Some(known) => known,
-                None => {
-                    let made = self.shared.allowed(&at.state, at.accepting)?;
-                    match number {
-                        Some(number) => self.shared.keep(number, made),
-                        None => made,
-                    }
-                }
-            },
+            None => self.shared.mask(&at.state, at.accepting)?,
         };
         self.mask.insert(mask).borrow().ok_or_else(|| Error::new(ErrorKind::State, "no mask"))
     }
@@ -410,7 +379,7 @@ impl States for LanguageStates {
             None
         } else {
             let bytes = vocabulary.token_bytes(token);
-            let (state, taken) = self.walked(at, bytes)?;
+            let (state, taken) = self.shared.language.walked(at.state.clone(), bytes)?;
             if taken == 0 || taken < bytes.len() {
                 return Ok(None);
             }
@@ -439,9 +408,8 @@ impl States for LanguageStates {
         (!at.ended).then(|| Bytewise { language: Arc::clone(&self.shared.language), state })
     }
 
-    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
-        let is_numbered = self.shared.language.is_numbered();
-        is_numbered.then(|| Box::new(LanguageWalk(&self.shared)) as Box<dyn ByteWalk>)
+    fn byte_walk(&self) -> Option<ByteWalk<'_>> {
+        self.shared.language.is_numbered().then(|| ByteWalk(Box::new(Kept(&self.shared))))
     }
 
     fn expected(&self, at: &At) -> Vec<String> {
@@ -449,14 +417,11 @@ impl States for LanguageStates {
     }
 
     fn expected_after(&mut self, at: &At, bytes: &[u8]) -> Result<Vec<String>> {
-        Ok(match self.walked(at, bytes)? {
-            (state, taken) if taken == bytes.len() => self.shared.language.expected(&state),
-            _ => Vec::new(),
-        })
+        self.shared.language.expected_after(at.state.clone(), bytes)
     }
 
     fn taken(&mut self, at: &At, bytes: &[u8]) -> Result<usize> {
-        self.walked(at, bytes).map(|(_, taken)| taken)
+        self.shared.language.walked(at.state.clone(), bytes).map(|(_, taken)| taken)
     }
 
     fn certain(&mut self, at: &At, most: usize) -> Result<Option<Certain>> {

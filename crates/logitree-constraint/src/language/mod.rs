@@ -47,19 +47,26 @@ impl ByteState {
     }
 }
 
+/// A language that matchers share.
+pub(crate) type SharedLanguage = Arc<dyn ByteLanguage + Send + Sync>;
+
 /// What a matcher may still write, where that depends on bytes alone: see [`crate::Matcher::bytewise`].
 pub struct Bytewise {
-    pub(crate) language: Arc<dyn ByteLanguage>,
+    pub(crate) language: SharedLanguage,
     /// Where the matcher is in it.
     pub(crate) state: ByteState,
 }
 
 impl Bytewise {
     /// The language of what may still be written.
-    pub(crate) fn rest(self) -> Arc<dyn ByteLanguage> {
+    pub(crate) fn rest(self) -> SharedLanguage {
         Arc::new(self)
     }
 }
+
+/// A language of which all states are numbers and [`ByteLanguage::bytes`] is exact, for the length of a call: see
+/// [`crate::Matcher::byte_walk`].
+pub struct ByteWalk<'a>(pub(crate) Box<dyn ByteLanguage + 'a>);
 
 impl ByteLanguage for Bytewise {
     fn start(&self) -> Result<ByteState> {
@@ -76,6 +83,10 @@ impl ByteLanguage for Bytewise {
 
     fn bytes(&self, state: &ByteState) -> Result<ByteSet> {
         self.language.bytes(state)
+    }
+
+    fn transitions(&self, state: &ByteState) -> Result<Vec<(ByteSet, ByteState)>> {
+        self.language.transitions(state)
     }
 
     fn is_over(&self, state: &ByteState) -> Result<bool> {
@@ -96,7 +107,7 @@ impl ByteLanguage for Bytewise {
 }
 
 /// A language over bytes.
-pub(crate) trait ByteLanguage: Send + Sync {
+pub(crate) trait ByteLanguage {
     /// Where every text begins.
     ///
     /// # Errors
@@ -123,6 +134,22 @@ pub(crate) trait ByteLanguage: Send + Sync {
         Ok(ByteSet::ALL)
     }
 
+    /// The bytes that may come, by the states that they lead to.
+    ///
+    /// # Errors
+    /// As [`ByteLanguage::step`].
+    fn transitions(&self, state: &ByteState) -> Result<Vec<(ByteSet, ByteState)>> {
+        let mut found: Vec<(ByteSet, ByteState)> = Vec::new();
+        for byte in self.bytes(state)?.iter() {
+            let Some(next) = self.step(state, byte)? else { continue };
+            match found.iter_mut().find(|(_, to)| *to == next) {
+                Some((bytes, _)) => *bytes = bytes.or(&ByteSet::one(byte)),
+                None => found.push((ByteSet::one(byte), next)),
+            }
+        }
+        Ok(found)
+    }
+
     /// Whether no byte may come.
     ///
     /// # Errors
@@ -136,7 +163,7 @@ pub(crate) trait ByteLanguage: Send + Sync {
         Ok(true)
     }
 
-    /// Writes the tokens whose bytes may come over `words`.
+    /// Writes the tokens whose bytes may come over `words`; those that end the generation may be among them.
     ///
     /// # Errors
     /// As [`ByteLanguage::step`].
@@ -182,6 +209,31 @@ pub(crate) trait ByteLanguage: Send + Sync {
             }
         }
         Ok(sole)
+    }
+
+    /// The state after as many of `bytes` as may come, and how many those are.
+    ///
+    /// # Errors
+    /// As [`ByteLanguage::step`].
+    fn walked(&self, mut state: ByteState, bytes: &[u8]) -> Result<(ByteState, usize)> {
+        for (n, &byte) in bytes.iter().enumerate() {
+            match self.step(&state, byte)? {
+                Some(next) => state = next,
+                None => return Ok((state, n)),
+            }
+        }
+        Ok((state, bytes.len()))
+    }
+
+    /// What is expected after `bytes`, in words; empty if not all of them may come, or if unknown.
+    ///
+    /// # Errors
+    /// As [`ByteLanguage::step`].
+    fn expected_after(&self, state: ByteState, bytes: &[u8]) -> Result<Vec<String>> {
+        Ok(match self.walked(state, bytes)? {
+            (state, taken) if taken == bytes.len() => self.expected(&state),
+            _ => Vec::new(),
+        })
     }
 
     /// What is expected here, in words; empty if unknown.

@@ -5,9 +5,7 @@
 //! an error that names the limit. In general the question has no answer for two context-free languages. A context-free and a
 //! regular language are one grammar instead, where that is not too large (`logitree_grammar::earley`).
 
-use std::sync::Arc;
-
-use super::{ByteLanguage, ByteState, Compound, Compounds};
+use super::{ByteLanguage, ByteState, Compound, Compounds, SharedLanguage};
 use crate::reachable::{Completable, Reached};
 use crate::{Error, ErrorKind, Result};
 use logitree_grammar::expr::ByteSet;
@@ -20,7 +18,7 @@ const MAX_KNOWN: usize = 1 << 22;
 
 /// Two languages met.
 pub(crate) struct Product {
-    sides: [Arc<dyn ByteLanguage>; 2],
+    sides: [SharedLanguage; 2],
     states: Compounds,
     /// Whether a text of both continues from a pair.
     known: Completable<ByteState, MAX_KNOWN>,
@@ -29,7 +27,7 @@ pub(crate) struct Product {
 impl Product {
     /// # Errors
     /// [`ErrorKind::Constraint`] if no text is in both; [`ErrorKind::Limit`] if the search does not decide it.
-    pub fn new(a: Arc<dyn ByteLanguage>, b: Arc<dyn ByteLanguage>) -> Result<Product> {
+    pub fn new(a: SharedLanguage, b: SharedLanguage) -> Result<Product> {
         let made = Product { sides: [a, b], states: Compounds::default(), known: Completable::default() };
         if !made.is_alive(&made.start()?)? {
             return Err(Error::new(ErrorKind::Constraint, "the intersection is empty")

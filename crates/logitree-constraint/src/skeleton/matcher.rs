@@ -143,7 +143,7 @@ impl States for SkeletonStates {
         self.inner.state()
     }
 
-    fn byte_walk(&self) -> Option<Box<dyn ByteWalk + '_>> {
+    fn byte_walk(&self) -> Option<ByteWalk<'_>> {
         self.inner.byte_walk()
     }
 

@@ -145,17 +145,12 @@ impl TokenSet {
 
     /// The ids below `size`, ascending.
     pub fn ids(&self, size: usize) -> Vec<TokenId> {
-        self.ids_up_to(usize::MAX, size).unwrap_or_default()
-    }
-
-    /// The ids below `size`, ascending; `None` if there are more than `most`.
-    pub fn ids_up_to(&self, most: usize, size: usize) -> Option<Vec<TokenId>> {
         if let Some(listed) = self.listed() {
-            return (listed.len() <= most).then(|| listed.to_vec());
+            return listed.to_vec();
         }
         let mut words = vec![0; words_for(size)];
         self.write(size, &mut words);
-        (count(&words) <= most).then(|| ids(&words).collect())
+        ids(&words).collect()
     }
 
     /// Writes the set as a mask of the ids below `size` over `words`, as [`AllowedTokens::write`].
