@@ -134,6 +134,27 @@ def test_cancelling_the_task_cancels_the_generation(end: Any, use: Use) -> None:
     assert not generation.complete
 
 
+def test_the_event_loop_stays_free() -> None:
+    async def main() -> tuple[int, lt.Generation[str], list[lt.Event]]:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(STEP / 4)
+                ticks += 1
+
+        ticker = asyncio.create_task(tick())
+        events = [event async for event in slow(SlowEngine(), max_tokens=12)]
+        done = await slow(SlowEngine(), max_tokens=12)
+        ticker.cancel()
+        return ticks, done, events
+
+    ticks, done, events = asyncio.run(main())
+    assert ticks > 20
+    assert events[-1].text == done.text  # type: ignore[union-attr]
+
+
 def test_at_most_one_more_step_runs() -> None:
     async def main() -> tuple[int, int]:
         engine = SlowEngine()

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,7 @@ import pytest
 import logitree as lt
 from logitree.engines.llama_cpp import LlamaCpp
 
-if importlib.util.find_spec("llama_cpp") is None:
-    pytest.skip("llama-cpp-python is not installed", allow_module_level=True)
+pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
 RUNS = int(os.environ.get("LOGITREE_CATALOGUE_RUNS", "10"))
 

@@ -3,7 +3,6 @@ its finish reason."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import threading
 from collections.abc import Iterator
@@ -17,8 +16,7 @@ import logitree as lt
 from logitree._text import TextStream
 from logitree.engines.llama_cpp import LlamaCpp
 
-if importlib.util.find_spec("llama_cpp") is None:
-    pytest.skip("llama-cpp-python is not installed", allow_module_level=True)
+pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
 ACTIONS = ["REPLY", "REPLY_THREAD", "SEND_MESSAGE", "SEND_FILE", "IGNORE", "TRANSLATE", "PLAY_MUSIC"]
 PROMPT = 'Message: Play me some jazz.\n{"action":"PLAY_MUSIC"}\n\nMessage: Translate this.\n{"action":"'

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
-import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -204,52 +203,16 @@ def test_events_are_the_same_again_and_agree_with_the_properties() -> None:
     assert 0 < traced.probability <= 1
 
 
-def test_async_leaves_the_event_loop_free() -> None:
-    class Slow(TableEngine):
-        """Takes its time."""
-
-        def session(self) -> TableSession:
-            """A slow session."""
-
-            class SlowSession(TableSession):
-                """Sleeps in each pass."""
-
-                def evaluate(self, tokens: Sequence[int]) -> np.ndarray:
-                    """Sleeps first."""
-                    time.sleep(0.05)
-                    return super().evaluate(tokens)
-
-            return SlowSession(self.table)
-
-    async def main() -> tuple[int, lt.Generation[str], list[lt.Event]]:
-        ticks = 0
-
-        async def tick() -> None:
-            nonlocal ticks
-            while True:
-                await asyncio.sleep(0.005)
-                ticks += 1
-
-        ticker = asyncio.create_task(tick())
-        events = [event async for event in lt.generate(Slow(), "x", max_tokens=5, seed=0)]
-        done = await lt.generate(Slow(), "x", max_tokens=5, seed=0)
-        ticker.cancel()
-        return ticks, done, events
-
-    ticks, done, events = asyncio.run(main())
-    assert ticks > 20
-    assert events[-1].text == done.text  # type: ignore[union-attr]
-
-
 def test_several_threads_read_one_generation() -> None:
     generation = lt.generate(ENGINE, "x", max_tokens=200, seed=4)
-    seen: list[list[lt.Event]] = []
-    threads = [threading.Thread(target=lambda: seen.append(list(generation))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 4
+    start = threading.Barrier(4)
+
+    def read(_: int) -> list[lt.Event]:
+        start.wait()
+        return list(generation)
+
+    with ThreadPoolExecutor(4) as threads:
+        seen = list(threads.map(read, range(4)))
     assert all(events == seen[0] for events in seen)
 
 
@@ -359,21 +322,6 @@ def test_what_max_tokens_cuts_is_kept_raised_or_closed(n: int, force: bool) -> N
     assert len(closed.value) >= 2
     complete = lt.generate(ENGINE, "x", lt.Grammar.regex("[0-9]+"), seed=9, max_tokens=n + 1, on_limit="raise")
     assert complete.text.isdigit(), "what may end here is complete"
-
-
-@pytest.mark.parametrize(
-    ("keyword", "message"),
-    [
-        ("json_schema", r"constraint=schema, or constraint=Grammar.json_schema\(schema\)"),
-        ("regex", r"constraint=Grammar.regex\(pattern\)"),
-        ("max_new_tokens", "max_tokens="),
-        ("choices", r"constraint=\[...\], a list of texts"),
-        ("stream", "pieces"),
-    ],
-)
-def test_keywords_of_other_libraries_are_answered(keyword: str, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        lt.generate(ENGINE, "x", **{keyword: 1})  # type: ignore[call-overload]
 
 
 def test_repeat_penalty_and_temperature_are_taken() -> None:

@@ -9,6 +9,7 @@ import pickle
 import random
 import threading
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -311,25 +312,19 @@ def test_many_threads_use_one_grammar() -> None:
     vocabulary = small()
     grammar = G.json_schema(PERSON)
     text = tokens_of(vocabulary, '{"name": "abcde", "age": 123}')
-    failed: list[BaseException] = []
+    start = threading.Barrier(8)
 
-    def one() -> None:
-        try:
-            for _ in range(20):
-                matcher = grammar.matcher(vocabulary)
-                for token in text:
-                    assert matcher.is_allowed(token)
-                    matcher.accept(token)
-                assert matcher.is_accepting
-        except BaseException as error:
-            failed.append(error)
+    def one(_: int) -> None:
+        start.wait()
+        for _ in range(20):
+            matcher = grammar.matcher(vocabulary)
+            for token in text:
+                assert matcher.is_allowed(token)
+                matcher.accept(token)
+            assert matcher.is_accepting
 
-    threads = [threading.Thread(target=one) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(one, range(8)))
 
 
 def test_repr_is_short_python() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import io
 import json
 import os
@@ -36,8 +35,7 @@ STATS_KEYS = set(lt.Stats.__dataclass_fields__)
 
 @pytest.fixture(autouse=True)
 def _model(smollm2_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed")
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
     for name in ("NO_COLOR", "LOGITREE_MODEL"):
         monkeypatch.delenv(name, raising=False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
@@ -20,8 +19,7 @@ SCHEMA = {
 
 @pytest.fixture(autouse=True)
 def _model(smollm2_gguf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed")
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
     for name in ("NO_COLOR", "LOGITREE_MODEL"):
         monkeypatch.delenv(name, raising=False)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -203,8 +202,7 @@ def test_without_pyarrow_it_is_said_what_to_install(
 def test_texts_are_written_by_a_tokenizer(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, smollm2_gguf: Path
 ) -> None:
-    if importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed")
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
     (tmp_path / "titles.txt").write_text("Dune\nEmma\nDune\n")
     argv = ("build", str(tmp_path / "titles.txt"), str(tmp_path / "i"), "--model", str(smollm2_gguf))
     assert told(capsys, *argv)["items"] == 3

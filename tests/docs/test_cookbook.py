@@ -58,8 +58,7 @@ PROMISED: dict[str, str | Callable[[str], bool]] = {
 @pytest.fixture(scope="module")
 def engine(smollm2_gguf: Path) -> Iterator[llama_cpp.LlamaCpp]:
     """The bundled model, loaded once for all recipes."""
-    if importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed")
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
     made = llama_cpp.LlamaCpp(smollm2_gguf, n_ctx=1024)
     yield made
     made.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import runpy
 import time
@@ -60,8 +59,7 @@ def test_an_example_runs_and_shows_what_it_says(
 def test_an_example_runs_with_the_real_model(
     smollm2_gguf: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if importlib.util.find_spec("llama_cpp") is None:
-        pytest.skip("llama-cpp-python is not installed")
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
     run(EXAMPLES / "factual.py", monkeypatch, "--model", str(smollm2_gguf))
     assert "The capital of France is Paris" in capsys.readouterr().out
 

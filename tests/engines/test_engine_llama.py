@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 from pathlib import Path
 
@@ -14,8 +13,7 @@ import logitree as lt
 from logitree.engines import ContextFull, Engine, PassCosts, Session
 from logitree.engines.llama_cpp import LlamaCpp, _threads, bundled_model
 
-if importlib.util.find_spec("llama_cpp") is None:
-    pytest.skip("llama-cpp-python is not installed", allow_module_level=True)
+pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import weakref
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,7 @@ from logitree.engines._llama_cpp_rows import Row, places
 from logitree.engines.llama_cpp import LlamaCpp
 from slow_beams import walk_of
 
-if importlib.util.find_spec("llama_cpp") is None:
-    pytest.skip("llama-cpp-python is not installed", allow_module_level=True)
+pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
 TITLES = (
     " Paris",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,10 +15,7 @@ import logitree as lt
 from logitree.engines.llama_cpp import LlamaCpp
 from logitree.engines.llama_sampler import LlamaSampler
 
-if importlib.util.find_spec("llama_cpp") is None:
-    pytest.skip("llama-cpp-python is not installed", allow_module_level=True)
-
-import llama_cpp
+llama_cpp = pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
 ACTIONS = ["REPLY", "REPLY_THREAD", "SEND_MESSAGE", "SEND_FILE", "IGNORE"]
 PROMPT = "Request: Send Anna the picture of the cat.\nAction:\n"

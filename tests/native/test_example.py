@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from data_files import package_file
 
 ROOT = Path(__file__).resolve().parents[2]
 ACTIONS = ["REPLY", "SEND_MESSAGE", "SEND_FILE", "IGNORE"]
@@ -17,10 +18,7 @@ PROMPT = "Request: Send Anna the picture of the cat."
 def test_a_token_tree_chooses_an_action(
     build: Callable[..., Path], run: Callable[..., str], smollm2_gguf: Path
 ) -> None:
-    spec = importlib.util.find_spec("llama_cpp")
-    if spec is None or spec.origin is None:
-        pytest.skip("llama-cpp-python is not installed")
-    package = Path(spec.origin).parent
+    package = package_file("llama_cpp")
     library = next(iter((package / "lib").glob("libllama.so*")), None)
     headers = [folder for folder in (package / "include", package.parent / "include") if (folder / "llama.h").exists()]
     if library is None or not headers or sys.platform != "linux":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -90,27 +91,19 @@ def test_clear_leaves_trees_in_use_alone() -> None:
 
 
 def test_threads_share_it() -> None:
-    failures: list[BaseException] = []
     start = threading.Barrier(8)
 
     def work(seed: int) -> None:
-        try:
-            start.wait()
-            for i in range(400):
-                n = (seed * 7 + i * 13) % 300
-                matcher = lt.elizaos.token_tree(payload(n)).at("p").matcher()
-                assert matcher.forced_tokens() == [n, n + 1]
-                if i % 97 == 0:
-                    cache.clear()
-                if i % 31 == 0:
-                    assert len(cache.entries()) <= 128
-        except BaseException as error:
-            failures.append(error)
+        start.wait()
+        for i in range(400):
+            n = (seed * 7 + i * 13) % 300
+            matcher = lt.elizaos.token_tree(payload(n)).at("p").matcher()
+            assert matcher.forced_tokens() == [n, n + 1]
+            if i % 97 == 0:
+                cache.clear()
+            if i % 31 == 0:
+                assert len(cache.entries()) <= 128
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(8)))
     assert len(cache) <= 128

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
@@ -153,10 +154,11 @@ def test_visited_nodes_by_hand(small: lt.Vocabulary) -> None:
 
 def test_many_threads_build_one_trie() -> None:
     v = lt.Vocabulary.from_tokens([bytes([a, b]) for a in range(256) for b in range(64)])
-    seen: list[int] = []
-    threads = [threading.Thread(target=lambda: seen.append(len(v.trie))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert seen == [1 + 256 + 256 * 64] * 4
+    start = threading.Barrier(4)
+
+    def nodes(_: int) -> int:
+        start.wait()
+        return len(v.trie)
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(nodes, range(4))) == [1 + 256 + 256 * 64] * 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import pkgutil
 import re
@@ -28,8 +28,7 @@ def members(name: str, thing: object) -> list[str]:
 
 
 def test_every_name_has_a_type_and_mistakes_are_marked(tmp_path: Path) -> None:
-    if importlib.util.find_spec("mypy") is None:
-        pytest.skip("mypy is not installed")
+    pytest.importorskip("mypy")
     names: list[str] = []
     for module in map(importlib.import_module, MODULES):
         for name in getattr(module, "__all__", ()):
