@@ -26,7 +26,7 @@ for rng in ("mt19937", "xoroshiro128plus", "philox"):
     assert generate(lt.Chain.llama_cpp(seed=43, rng=rng, temp=0.8, top_k=40, top_p=0.95)) != first
     print(f"{rng:17}", repr(engine.vocabulary.decode(first).decode(errors="replace")))
 
-# A seed of None is drawn, and told, so that any run can be had again.
+# A seed of None is drawn and reported, so that any run can be repeated.
 fresh = lt.Chain.llama_cpp(seed=None, temp=1.0)
 tokens = generate(fresh)
 assert fresh.seed is not None

@@ -18,10 +18,10 @@ for seed in range(3):
 
 matcher = grammar.matcher(engine.vocabulary)
 matcher.accept_many(engine.tokenize("The old "))
-told = matcher.explain(text="ford")
-assert not told.is_allowed
-assert told.taken == 2
-print(told)
+explanation = matcher.explain(text="ford")
+assert not explanation.is_allowed
+assert explanation.taken == 2
+print(explanation)
 
 # Joined by hand: texts, choices, repetitions.
 row = lt.Grammar.choice(["red", "green"]) + (", " + lt.Grammar.regex("[0-9]{2}")).repeat(1, 3)

@@ -332,7 +332,7 @@ logitree_status logitree_matcher_rollback(logitree_matcher *matcher, size_t coun
 /* Back to the state it was made with. */
 logitree_status logitree_matcher_reset(logitree_matcher *matcher);
 
-/* The forced tokens: the run of tokens from here of which each is the only one allowed. They need no forward pass.
+/* The forced tokens: the run of tokens from here that are each the only one allowed. They need no forward pass.
    Changes nothing. */
 logitree_status logitree_matcher_forced(logitree_matcher *matcher, uint32_t *out, size_t capacity, size_t *count);
 

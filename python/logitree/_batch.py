@@ -35,7 +35,7 @@ class Batch:
         *,
         end: int | Sequence[int] | None = None,
     ) -> None:
-        """`end`: the ids that may follow where a row is finished, of which the first fills it; None: the vocabulary's
+        """`end`: the ids that may follow where a row is finished; the first fills it. None: the vocabulary's
         end-of-generation ids.
 
         Raises:

@@ -1113,7 +1113,7 @@ class Matcher:
         """Back to the state it was born with."""
 
     def forced_tokens(self) -> list[int]:
-        """The forced tokens: the run of tokens from here of which each is the only one allowed. Changes nothing."""
+        """The forced tokens: the run of tokens from here that are each the only one allowed. Changes nothing."""
 
     def bias(self) -> tuple[int, float] | None:
         """An allowed token and the number that the constraint adds to its logit here, or None.
@@ -1182,7 +1182,7 @@ class TokenTree:
 
     @property
     def warnings(self) -> list[str]:
-        """What did not fit the vocabulary, where told to warn."""
+        """What did not fit the vocabulary, with the option to warn."""
 
     def at(
         self,
@@ -1766,10 +1766,10 @@ class Decoder:
 
     `matcher` constrains the whole output and is copied: the caller's own does not move. `max_tokens` counts the
     output only. `stop`: texts that end the output where they appear. `stop_at_eog`: the vocabulary's
-    end-of-generation ids end it. `trace` records every step. `logprobs`: each step tells how likely its token
-    was and so many of the likeliest tokens (`last_logprobs`); None: it does not. `span_chains`: chains that
-    pick the tokens of single spans of a skeleton, by the spans' numbers; None: those that the skeleton says.
-    Raises ConstraintError for a matcher of a larger vocabulary.
+    end-of-generation ids end it. `trace` records every step. `logprobs`: each step has its token's
+    log-probability and so many of the likeliest tokens (`last_logprobs`); None: it does not. `span_chains`:
+    chains that pick the tokens of single spans of a skeleton, by the spans' numbers; None: those that the
+    skeleton says. Raises ConstraintError for a matcher of a larger vocabulary.
 
     Logits are read in place from any C-contiguous buffer of float32, float16 or bfloat16 with at least
     `len(vocabulary)` values, and never written.
@@ -1799,7 +1799,7 @@ class Decoder:
         """
 
     def forced_tokens(self) -> list[int]:
-        """The forced tokens: a run of tokens of which each is the only one allowed. Changes nothing."""
+        """The forced tokens: a run of tokens that are each the only one allowed. Changes nothing."""
 
     def take_forced(self) -> list[int]:
         """Accepts the forced tokens and returns them. They need no forward pass of their own."""
@@ -1995,12 +1995,12 @@ class Tokenizer:
         """A matcher that allows, of the tokens that `matcher` allows, those that the tokenizer itself would give
         for the text so far and some text that `matcher` allows after it.
 
-        It begins in the present state of `matcher`, of which it takes a copy. `before` are the tokens before
-        the text, such as the prompt's: a first token that continues their last piece must be what the tokenizer
-        gives there. Without them, the text begins at the boundary of a token. `fuel` limits the work of one
-        call, that of `matcher` included, in steps of at most about a tenth of a microsecond (10,000,000).
-        Raises ConstraintError if the two have different vocabularies, or no text has such a spelling;
-        LimitError if it takes more than the fuel, here and in the matcher's calls.
+        It begins in the present state of `matcher`, which it copies. `before` are the tokens before the text,
+        such as the prompt's: a first token that continues their last piece must be what the tokenizer gives
+        there. Without them, the text begins at the boundary of a token. `fuel` limits the work of one call,
+        that of `matcher` included, in steps of at most about a tenth of a microsecond (10,000,000). Raises
+        ConstraintError if the two have different vocabularies, or no text has such a spelling; LimitError if it
+        takes more than the fuel, here and in the matcher's calls.
         """
     @property
     def vocabulary(self) -> Vocabulary:
@@ -2319,7 +2319,7 @@ class ItemWalk:
 
     @property
     def nested(self) -> bool:
-        """Whether one item may be the beginning of another, so that only an end token tells them apart."""
+        """Whether one item may be the beginning of another, so that only an end token distinguishes them."""
 
     def advance(self, states: npt.ArrayLike, tokens: npt.ArrayLike) -> npt.NDArray[np.int64]:
         """States [R] after one token each: int64 [R].

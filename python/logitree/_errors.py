@@ -23,7 +23,7 @@ _Error = TypeVar("_Error", bound=LogitreeError)
 
 
 class SchemaWarning(UserWarning):
-    """A part of a JSON Schema that cannot be honoured was dropped, because ``lenient=True`` told so."""
+    """A part of a JSON Schema that cannot be honoured was dropped under ``lenient=True``."""
 
 
 class EngineError(LogitreeError, RuntimeError):

@@ -136,7 +136,7 @@ class Loop:
                 self._guarded(row, lambda row, token=int(tokens[at]): self._take(row, row.picked(token)))  # type: ignore[misc]
 
     def _drafted_step(self, session: Session) -> bool:
-        """One forward pass over tokens that are proposed too: as long as what is sampled is what was proposed, the
+        """One forward pass over tokens that are proposed too: while the sampled tokens equal the proposed ones, the
         logits for the next token are there. Equal to one pass for each token. False: there is no proposal, or no room
         for it."""
         active, room = self._active(), session.draft_room()

@@ -32,7 +32,7 @@ _PART = r"(?:0|[1-9]\d{0,16})(?:\.\d{1,16})?"
 _COMPLEX = rf"-?{_PART}(?:[+-]{_PART}j|j)?"
 
 _MAX_PLACES = 17
-"""Decimal places of a decimal of which only the number of digits is given."""
+"""Decimal places of a decimal with only the number of digits given."""
 
 
 def exact_schema(adapter: pydantic.TypeAdapter[Any]) -> Schema:

@@ -35,7 +35,7 @@ class ReasoningBudget(Composable):
     begin: Tag | Sequence[Tag] = "<think>"
     """What begins a block: one tag or several."""
     end: Tag | Sequence[Tag] = "</think>"
-    """What ends it: one tag or several, of which the first is forced."""
+    """What ends it: one tag or several; the first is forced."""
     budget: int | None = None
     """Most tokens of a block, tags excluded; None: no limit; 0: no reasoning, and a block that the prompt began is
     closed at once."""

@@ -178,10 +178,10 @@ class Row:
     def _last_logprobs(self) -> LogProbs | None:
         if self.options.logprobs is None:
             return None
-        told = self.decoder.last_logprobs
-        if told is None:
+        logprobs = self.decoder.last_logprobs
+        if logprobs is None:
             return None
-        model, top, final, final_top = told
+        model, top, final, final_top = logprobs
         return LogProbs(model, tuple(top), final, tuple(final_top))
 
     def put(self, taken: Sequence[Taken]) -> None:

@@ -205,7 +205,7 @@ def _parameters(function: Callable[..., Any]) -> Any:
     try:
         from typing_extensions import NotRequired, TypedDict
     except ImportError:
-        return function  # pydantic, of which it is a part, is missing too
+        return function  # pydantic, which has it, is missing too
 
     annotated = function if inspect.isroutine(function) else type(function).__call__
     hints = typing.get_type_hints(annotated, include_extras=True)

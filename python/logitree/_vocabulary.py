@@ -69,7 +69,7 @@ def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabula
 
 def model_name(named: str) -> str:
     """What a model is called that transformers calls `named`: an id as it is; a folder by the name in its config.json
-    where there is one, by the id that its place in Hugging Face's cache tells, or else by its own last part."""
+    where there is one, by the id in its path in Hugging Face's cache, or else by its own last part."""
     folder = Path(named)
     if not named or not folder.is_dir():
         return named

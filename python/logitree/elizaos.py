@@ -111,7 +111,7 @@ def descriptor(
     special tokens; with a ``model_id`` its answers are kept in ``tokenizer_cache``. ``on_progress`` is called with a
     number from 0 to 1; None: where standard error is a terminal, what takes more than a second is shown there.
 
-    Raises PayloadError for a name of which it gives no ids: it could not be generated.
+    Raises PayloadError for a name that it gives no ids for: it could not be generated.
     """
     distinct = sorted({name for name in names if name})
     if not distinct:

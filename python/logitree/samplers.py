@@ -204,8 +204,8 @@ def infill(vocabulary: Vocabulary, eot: int | None = None) -> Sampler:
     """Ends the text if that is likely, merges candidates with a common beginning, and keeps what is then likely.
 
     For use after top_k and top_p. It keeps only end-of-generation tokens if they are likely; else it merges
-    candidates of which one's text begins with the other's, and keeps those of probability 0.2 and then 1 / (n + 1)
-    or more. If no text is left, the end-of-text token eot is the only candidate; where it is not allowed, that is a
+    candidates where one's text begins with the other's, and keeps those of probability 0.2 and then 1 / (n + 1) or
+    more. If no text is left, the end-of-text token eot is the only candidate; where it is not allowed, that is a
     MaskError. eot of None is found by the texts that llama.cpp knows.
 
     Args:

@@ -138,8 +138,8 @@ def array(item: Any, *, min_items: int = 0, max_items: int | None = None) -> Val
 def object(fields: Mapping[str, Any]) -> Value:
     """A JSON object with exactly these fields, in this order, written without white space.
 
-    A field is a `Value`, or what means one: `str`, `int`, `float`, `bool`; a list of texts or numbers, one of which is
-    chosen; a mapping, an object in the object; a text, a number, a boolean or None, that constant. A JSON Schema is
+    A field is a `Value`, or what means one: `str`, `int`, `float`, `bool`; a list of texts or numbers, a
+    choice; a mapping, an object in the object; a text, a number, a boolean or None, that constant. A JSON Schema is
     written `json(schema)`.
     """
     read = {name: _value_of(field) for name, field in fields.items()}

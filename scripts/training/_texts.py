@@ -13,7 +13,7 @@ PIECES = re.compile(r" ?[^\W\d_]+|\d{1,3}|[ \t]*[^\s\w]+|\s+")
 SIZE = 90_000
 """Fewer than the sources give."""
 SCRIPTS = ((0x80, 0x600), (0x900, 0xA00), (0x3040, 0x3100), (0x4E00, 0x6E00), (0xAC00, 0xB800), (0x1F300, 0x1F500))
-"""Ranges of characters of which each is a token."""
+"""Ranges of characters that are each a token."""
 CONTROL = ("<|begin|>", "<|end|>", "<|turn|>")
 
 

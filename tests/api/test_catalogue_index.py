@@ -68,11 +68,11 @@ def test_rows_of_any_length_with_numbers_of_their_own() -> None:
 
 def test_a_file_opens_as_it_was_written(tmp_path: Path) -> None:
     rows = np.random.default_rng(2).integers(0, 300, (4000, 4))
-    told: list[float] = []
-    tree = lt.Catalogue.from_codes(rows, path=tmp_path / "index", memory=20_000, on_progress=told.append)
-    assert told[0] == 0
-    assert told[-1] == 1
-    assert told == sorted(told)
+    fractions: list[float] = []
+    tree = lt.Catalogue.from_codes(rows, path=tmp_path / "index", memory=20_000, on_progress=fractions.append)
+    assert fractions[0] == 0
+    assert fractions[-1] == 1
+    assert fractions == sorted(fractions)
     assert [file.name for file in tmp_path.iterdir()] == ["index"]
     again = lt.Catalogue.open(tmp_path / "index")
     again.check()

@@ -29,7 +29,7 @@ def logits(*values: float) -> npt.NDArray[np.float32]:
 
 
 def actions(vocabulary: lt.Vocabulary) -> lt.Matcher:
-    """REPLY, REPLY_THREAD (of which it is the beginning) and IGNORE."""
+    """REPLY, REPLY_THREAD (which begins with it) and IGNORE."""
     return lt.OneOf(["REPLY", "REPLY_THREAD", "IGNORE"]).matcher(vocabulary)
 
 

@@ -63,7 +63,7 @@ CONSTRAINTS: dict[str, Callable[[], Any]] = {
     "reasoning": lambda: lt.ReasoningBudget([1], [2]) + lt.OneOf(["ab"]),
     "matcher": lambda: lt.OneOf(["ab"]).matcher(vocabulary()),
 }
-"""Constraints of which "ab" is an output that nothing continues."""
+"""Constraints with an output "ab" that nothing continues."""
 
 
 def words(ids: list[int]) -> list[int]:
@@ -94,8 +94,8 @@ def test_at_its_end_a_matcher_allows_the_end_tokens_alone(name: str) -> None:
             assert not matcher.is_allowed(token)
             with pytest.raises(lt.TokenError):
                 matcher.accept(token)
-        told = matcher.explain(text="a", vocabulary=vocabulary())
-        assert told.allowed == 2 and "only a token that ends it may follow" in str(told)
+        explanation = matcher.explain(text="a", vocabulary=vocabulary())
+        assert explanation.allowed == 2 and "only a token that ends it may follow" in str(explanation)
         assert matcher.accepted == 2 + padded
         matcher.accept(ENDS[padded % 2])
     matcher.rollback(4)

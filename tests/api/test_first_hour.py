@@ -243,8 +243,8 @@ def test_a_trace_names_the_model_and_not_its_folder(tmp_path: Path) -> None:
 def test_info_is_called_everywhere() -> None:
     catalogue = lt.Catalogue.from_texts(["red", "green"], lambda text: list(text.encode()))
     tree = lt.elizaos.token_tree({"descriptors": [{"path": "p", "leaves": [{"name": "a", "tokens": [1]}]}]})
-    told = [catalogue.info(), tree.info(), lt.elizaos.token_tree_cache.info(), lt.elizaos.tokenizer_cache.info()]
-    assert all(isinstance(one, dict) for one in told) and told[0]["items"] == 2
+    report = [catalogue.info(), tree.info(), lt.elizaos.token_tree_cache.info(), lt.elizaos.tokenizer_cache.info()]
+    assert all(isinstance(one, dict) for one in report) and report[0]["items"] == 2
 
 
 @pytest.mark.parametrize(

@@ -172,11 +172,11 @@ def test_lenient_drops_with_a_warning_each() -> None:
     schema = {"properties": {"a": {"$ref": "#/nowhere"}, "b": {"$ref": "#/there"}}}
     with pytest.raises(lt.ConstraintError):
         G.json_schema(schema)
-    with pytest.warns(lt.SchemaWarning) as told:
+    with pytest.warns(lt.SchemaWarning) as caught:
         grammar = G.json_schema(schema, lenient=True)
-    assert [str(w.message) for w in told] == grammar.warnings
+    assert [str(w.message) for w in caught] == grammar.warnings
     assert len(grammar.warnings) == 2
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     assert ("x" + grammar).warnings == grammar.warnings
     with warnings.catch_warnings():
         warnings.simplefilter("error")

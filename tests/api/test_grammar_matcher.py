@@ -211,12 +211,12 @@ def test_many_tokens_are_taken_or_none(vocabulary: lt.Vocabulary) -> None:
 
 def test_explain_says_what_is_expected_and_why_not(vocabulary: lt.Vocabulary) -> None:
     matcher = G.json_schema(RECORD).matcher(vocabulary)
-    told = matcher.explain()
-    assert isinstance(told, lt.Explanation)
-    assert told.expected
-    assert told.allowed == len(matcher.allowed())
-    assert told.first[0] == (matcher.allowed().ids[0], b"{")
-    assert (told.token, told.bytes, told.is_allowed, told.taken) == (None, None, None, None)
+    report = matcher.explain()
+    assert isinstance(report, lt.Explanation)
+    assert report.expected
+    assert report.allowed == len(matcher.allowed())
+    assert report.first[0] == (matcher.allowed().ids[0], b"{")
+    assert (report.token, report.bytes, report.is_allowed, report.taken) == (None, None, None, None)
     matcher.accept_many(tokens_of(vocabulary, '{"na'))
     text = matcher.explain(text='me": 3')
     assert (text.is_allowed, text.taken, text.bytes) == (False, 5, b'me": 3')

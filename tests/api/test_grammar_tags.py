@@ -1,4 +1,4 @@
-"""Tags and tool calls: free text, what triggers a tag in it, and tokens told apart from the same characters."""
+"""Tags and tool calls: free text, what triggers a tag in it, and tokens distinguished from the same characters."""
 
 from __future__ import annotations
 

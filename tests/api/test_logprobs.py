@@ -55,13 +55,13 @@ def test_before_and_after_the_filters(trace: bool, seed: int) -> None:
         left = np.full(257, -math.inf)
         kept = [t for t, _ in best(model, 5)]
         left[kept] = log_softmax(engine.table[held][kept] / np.float32(0.7))
-        told = token.logprobs
-        assert told is not None
-        assert told.model == pytest.approx(model[token.id], abs=1e-5)
-        assert told.final == pytest.approx(left[token.id], abs=1e-5)
-        assert close(told.top, best(model, 3))
-        assert close(told.final_top, best(left, 3))
-        held, total = token.id, total + told.model
+        found = token.logprobs
+        assert found is not None
+        assert found.model == pytest.approx(model[token.id], abs=1e-5)
+        assert found.final == pytest.approx(left[token.id], abs=1e-5)
+        assert close(found.top, best(model, 3))
+        assert close(found.final_top, best(left, 3))
+        held, total = token.id, total + found.model
     stats = generation.stats
     assert (stats.logprob, stats.logprob_tokens) == (pytest.approx(total), stats.sampled_tokens)
     assert stats.mean_logprob == pytest.approx(total / stats.sampled_tokens)
@@ -73,10 +73,10 @@ def test_the_constraint_counts_after_and_not_before() -> None:
     (first, *rest) = tokens_of(
         lt.generate(engine, "x", ["abc", "acd"], chain=lt.Chain.greedy(), logprobs=2, force=False)
     )
-    told = first.logprobs
-    assert told is not None
-    assert told.model == pytest.approx(log_softmax(engine.table[ord("x")])[97], abs=1e-5)
-    assert (told.final, told.final_top) == (0.0, ((97, 0.0),)), "the only token that is allowed"
+    found = first.logprobs
+    assert found is not None
+    assert found.model == pytest.approx(log_softmax(engine.table[ord("x")])[97], abs=1e-5)
+    assert (found.final, found.final_top) == (0.0, ((97, 0.0),)), "the only token that is allowed"
     second = rest[0].logprobs
     assert second is not None
     two = log_softmax(engine.table[97][[98, 99]])
@@ -87,8 +87,8 @@ def test_the_constraint_counts_after_and_not_before() -> None:
 
 def test_forced_tokens_have_none() -> None:
     generation = lt.generate(TableEngine(4), "x", ["abc", "acd"], chain=lt.Chain.greedy(), logprobs=2)
-    told = [(token.forced, token.logprobs is None) for token in tokens_of(generation)]
-    assert told == [(True, True), (False, False), (True, True)]
+    found = [(token.forced, token.logprobs is None) for token in tokens_of(generation)]
+    assert found == [(True, True), (False, False), (True, True)]
     assert generation.stats.logprob_tokens == 1
 
 
@@ -100,8 +100,8 @@ def test_off_by_default_and_without_alternatives() -> None:
         stats = generation.stats
         assert (stats.logprob, stats.mean_logprob, stats.perplexity, stats.logprob_tokens) == (None, None, None, 0)
     for alone in (True, 0):
-        told = [token.logprobs for token in tokens_of(lt.generate(engine, "x", seed=1, max_tokens=3, logprobs=alone))]
-        assert all(one is not None and one.model < 0 and one.top == one.final_top == () for one in told)
+        found = [token.logprobs for token in tokens_of(lt.generate(engine, "x", seed=1, max_tokens=3, logprobs=alone))]
+        assert all(one is not None and one.model < 0 and one.top == one.final_top == () for one in found)
     empty = lt.generate(engine, "x", max_tokens=0, logprobs=1).stats
     assert (empty.logprob, empty.mean_logprob, empty.perplexity) == (0.0, None, None)
 
@@ -113,9 +113,9 @@ def test_batches_and_drafts_tell_the_same() -> None:
     for prompt, row in zip([[120], [121]], together, strict=True):
         alone = lt.generate(engine, prompt, schema, seed=3, **options)
         drafted = lt.generate(engine, prompt, schema, seed=3, drafter=NGramDrafter(), **options)
-        told = [(token.id, token.logprobs) for token in tokens_of(alone)]
-        assert [(token.id, token.logprobs) for token in tokens_of(row)] == told
-        assert [(token.id, token.logprobs) for token in tokens_of(drafted)] == told
+        found = [(token.id, token.logprobs) for token in tokens_of(alone)]
+        assert [(token.id, token.logprobs) for token in tokens_of(row)] == found
+        assert [(token.id, token.logprobs) for token in tokens_of(drafted)] == found
 
 
 @pytest.mark.parametrize(

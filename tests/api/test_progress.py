@@ -47,9 +47,9 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)
 def test_a_callback_is_told_from_0_to_1(work: Work, tree: Path) -> None:
-    told: list[float] = []
-    work(tree, on_progress=told.append)
-    assert told == sorted(told) and told[0] >= 0 and told[-1] == 1
+    fractions: list[float] = []
+    work(tree, on_progress=fractions.append)
+    assert fractions == sorted(fractions) and fractions[0] >= 0 and fractions[-1] == 1
 
     def stop(_: float) -> None:
         raise KeyError("enough")
@@ -59,9 +59,9 @@ def test_a_callback_is_told_from_0_to_1(work: Work, tree: Path) -> None:
 
 
 def test_texts_are_told_while_they_are_tokenised() -> None:
-    told: list[float] = []
-    lt.Catalogue.from_texts(NAMES, spell, on_progress=told.append)
-    assert len([part for part in told if 0 < part < 0.5]) >= 2
+    fractions: list[float] = []
+    lt.Catalogue.from_texts(NAMES, spell, on_progress=fractions.append)
+    assert len([part for part in fractions if 0 < part < 0.5]) >= 2
 
 
 @pytest.mark.parametrize("work", WORK.values(), ids=WORK)

@@ -440,7 +440,7 @@ def test_an_answer_is_all_of_the_content_and_gives_its_value() -> None:
     matcher.accept_many(tokens)
     assert matcher.is_accepting
     assert constraint.read(tokens, Context(vocab)).answer == 42
-    with pytest.raises(lt.ConstraintError, match="so nothing tells an answer from its end"):
+    with pytest.raises(lt.ConstraintError, match="so an answer cannot be distinguished from its end"):
         constraint.protocol.constraint(int).matcher(vocabulary(harmony, "text"))
 
 

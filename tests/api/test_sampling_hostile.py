@@ -51,9 +51,9 @@ def keywords() -> list[tuple[str, str]]:
 def refused(name: str, call: Any, value: Any) -> None:
     with pytest.raises(lt.SamplingError) as caught:
         call()
-    told = f"{name} = {value!r:.30}: {caught.value}"
-    assert name in str(caught.value) and caught.value.help, told
-    assert len(str(caught.value)) < 400, told
+    label = f"{name} = {value!r:.30}: {caught.value}"
+    assert name in str(caught.value) and caught.value.help, label
+    assert len(str(caught.value)) < 400, label
 
 
 @pytest.mark.parametrize(("sampler", "name", "kind"), parameters(), ids=lambda x: str(x))

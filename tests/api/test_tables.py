@@ -68,13 +68,13 @@ KINDS = [
 def test_every_kind_of_table_gives_the_same_tree(tmp_path: Path, kind: str) -> None:
     table = write(tmp_path / f"t{kind}", records())
     truth = lt.Catalogue.from_codes(np.array(ROWS), items=NUMBERS, weights=np.array(WEIGHTS, np.float32))
-    told: list[float] = []
+    fractions: list[float] = []
     tree = lt.Catalogue.from_table(
-        table, NAMES, item="id", weights=WEIGHT_NAMES, path=tmp_path / "index", on_progress=told.append
+        table, NAMES, item="id", weights=WEIGHT_NAMES, path=tmp_path / "index", on_progress=fractions.append
     )
     assert tree.to_bytes() == truth.to_bytes() == (tmp_path / "index").read_bytes()
-    assert told == sorted(told)
-    assert (told[-1], min(told) >= 0) == (1, True)
+    assert fractions == sorted(fractions)
+    assert (fractions[-1], min(fractions) >= 0) == (1, True)
     others = lt.Catalogue.from_table(table, item="id", weights=WEIGHT_NAMES)
     assert others.to_bytes() == truth.to_bytes()
     backwards = lt.Catalogue.from_table(table, ["c", "a"])
@@ -154,13 +154,13 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), WRONG.items(), ids=range(len(WRONG)))
-def test_what_is_wrong_in_a_csv_file_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), WRONG.items(), ids=range(len(WRONG)))
+def test_what_is_wrong_in_a_csv_file_is_reported_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     table = tmp_path / "t.csv"
     table.write_text(text, encoding="utf-8")
     with pytest.raises((lt.ConstraintError, lt.PayloadError)) as caught:
         lt.Catalogue.from_table(table, path=tmp_path / "index")
-    assert told.format(table) in str(caught.value)
+    assert message.format(table) in str(caught.value)
     assert not (tmp_path / "index").exists()
 
 
@@ -177,13 +177,13 @@ WRONG_JSON = {
 }
 
 
-@pytest.mark.parametrize(("text", "told"), WRONG_JSON.items(), ids=range(len(WRONG_JSON)))
-def test_what_is_wrong_in_json_lines_is_told_with_its_place(tmp_path: Path, text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "message"), WRONG_JSON.items(), ids=range(len(WRONG_JSON)))
+def test_what_is_wrong_in_json_lines_is_reported_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     table = tmp_path / "t.jsonl"
     table.write_text(text, encoding="utf-8")
     with pytest.raises((lt.ConstraintError, lt.PayloadError)) as caught:
         list(lt.catalogue.table_items(table))
-    assert told.format(table) in str(caught.value)
+    assert message.format(table) in str(caught.value)
 
 
 def test_what_is_wrong_with_the_question(tmp_path: Path) -> None:
@@ -261,10 +261,10 @@ def test_texts_are_numbered_by_their_place(tmp_path: Path) -> None:
     assert (len(tree), tree.info()["nested"]) == (4, True)
     file = tmp_path / "titles.txt"
     file.write_text("Dune\n\nEmma\r\nD\u2028e", encoding="utf-8")
-    told: list[float] = []
-    tree = lt.Catalogue.from_texts(file, spell, path=tmp_path / "index", on_progress=told.append)
+    fractions: list[float] = []
+    tree = lt.Catalogue.from_texts(file, spell, path=tmp_path / "index", on_progress=fractions.append)
     assert [tree.items(spell(t)).tolist() for t in ("Dune", "", "Emma", "D\u2028e")] == [[0], [], [2], [3]]
-    assert told[-1] == 1
+    assert fractions[-1] == 1
     many = [f"title {n}" for n in range(20_000)]
     assert lt.Catalogue.from_texts(iter(many), spell).items(spell("title 19999")).tolist() == [19_999]
     with pytest.raises(lt.ConstraintError, match=r"'' has no tokens \(at text 1\)"):

@@ -60,23 +60,23 @@ def test_choose_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     file = tmp_path / "choices.json"
     file.write_text(json.dumps(["REPLY", "REPLY_THREAD", "IGNORE"]))
     code, out, err = run(capsys, "choose", "Hello!", "--choices-file", str(file), "--json", "--method", "greedy", *FAST)
-    told = json.loads(out)
+    report = json.loads(out)
     assert (code, err, out.count("\n")) == (0, "", 1)
-    assert set(told) == {"choice", "index", "probability", "probabilities", "tokens", "stats"}
-    assert told["probabilities"] is None
-    assert told["choice"] == ["REPLY", "REPLY_THREAD", "IGNORE"][told["index"]]
-    assert 0 < told["probability"] <= 1
-    assert set(told["stats"]) == STATS_KEYS
-    assert told["stats"]["output_tokens"] == len(told["tokens"])
-    assert all(set(token) == TOKEN_KEYS for token in told["tokens"])
-    text = b"".join(bytes.fromhex(token["bytes"]) for token in told["tokens"]).decode()
-    assert text == told["choice"]
+    assert set(report) == {"choice", "index", "probability", "probabilities", "tokens", "stats"}
+    assert report["probabilities"] is None
+    assert report["choice"] == ["REPLY", "REPLY_THREAD", "IGNORE"][report["index"]]
+    assert 0 < report["probability"] <= 1
+    assert set(report["stats"]) == STATS_KEYS
+    assert report["stats"]["output_tokens"] == len(report["tokens"])
+    assert all(set(token) == TOKEN_KEYS for token in report["tokens"])
+    text = b"".join(bytes.fromhex(token["bytes"]) for token in report["tokens"]).decode()
+    assert text == report["choice"]
     code, out, err = run(capsys, "choose", "Hello!", "--choices-file", str(file), "--json", *FAST)
-    told = json.loads(out)
-    assert (code, err, told["tokens"]) == (0, "", [])
-    assert list(told["probabilities"]) == ["REPLY", "REPLY_THREAD", "IGNORE"]
-    assert sum(told["probabilities"].values()) == pytest.approx(1.0)
-    assert told["probability"] == max(told["probabilities"].values()) == told["probabilities"][told["choice"]]
+    report = json.loads(out)
+    assert (code, err, report["tokens"]) == (0, "", [])
+    assert list(report["probabilities"]) == ["REPLY", "REPLY_THREAD", "IGNORE"]
+    assert sum(report["probabilities"].values()) == pytest.approx(1.0)
+    assert report["probability"] == max(report["probabilities"].values()) == report["probabilities"][report["choice"]]
     for option in ("--calibrate", "--all-spellings"):
         other = json.loads(run(capsys, "choose", "Hello!", "--choices", "YES,NO", "--json", option, *FAST)[1])
         assert sum(other["probabilities"].values()) == pytest.approx(1.0)
@@ -155,11 +155,11 @@ def test_generate_json_lines(capsys: pytest.CaptureFixture[str]) -> None:
 def test_generate_after_a_thought(capsys: pytest.CaptureFixture[str]) -> None:
     argv = ("generate", "Is fire hot? <think>", "--raw", "--choices", "YES,NO", "--json", "--temp", "1.5", *FAST)
     code, out, _ = run(capsys, *argv, "--think-budget", "4")
-    told = json.loads(out.splitlines()[-1])
-    thought, answer = told["text"].split("</think>")
-    assert (code, answer) == (0, told["value"])
+    report = json.loads(out.splitlines()[-1])
+    thought, answer = report["text"].split("</think>")
+    assert (code, answer) == (0, report["value"])
     assert thought
-    assert 4 < told["stats"]["reasoning_tokens"] < len(told["tokens"])
+    assert 4 < report["stats"]["reasoning_tokens"] < len(report["tokens"])
     code, _, err = run(
         capsys, *argv, "--think-budget", "4", "--think-begin", "<|im_start|>", "--think-end", "<|im_start|>"
     )

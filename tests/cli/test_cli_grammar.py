@@ -144,10 +144,10 @@ def test_mask_shows_what_is_allowed(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.match(r"\d+ of 49,152 tokens$", head)
     assert all(re.match(r" +\d+  \d+ *$", row) for row in rows[:-1]), rows
     code, out, _ = run(capsys, "mask", "--json-schema", json.dumps(SCHEMA), '{"animal": "', "--json")
-    told = json.loads(out)
-    assert {token["text"] for token in told["tokens"]} <= {"c", "d", "ca", "do", "cat", "dog"}
-    assert told["allowed"] == len(told["tokens"])
-    assert (told["accepting"], told["finished"]) == (False, False)
+    report = json.loads(out)
+    assert {token["text"] for token in report["tokens"]} <= {"c", "d", "ca", "do", "cat", "dog"}
+    assert report["allowed"] == len(report["tokens"])
+    assert (report["accepting"], report["finished"]) == (False, False)
 
 
 def test_mask_at_the_end_and_past_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -174,15 +174,15 @@ def test_explain_says_where_and_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "allowed" in out
     code, out, _ = run(capsys, "explain", "--regex", "a+", "aa", "--token", "0", "--json")
-    told = json.loads(out)
-    assert (code, told["allowed"], told["token"]) == (0 if told["allowed"] else 1, told["allowed"], 0)
-    assert told["accepting"]
+    report = json.loads(out)
+    assert (code, report["allowed"], report["token"]) == (0 if report["allowed"] else 1, report["allowed"], 0)
+    assert report["accepting"]
     assert run(capsys, "explain", "--regex", "a", "--token", "99999999")[0] == 2
 
 
 def test_explain_a_vocabulary_of_ones_own(capsys: pytest.CaptureFixture[str], mistral_data: Path) -> None:
     file = next(path for path in sorted(mistral_data.glob("tekken*.json")))
     code, out, _ = run(capsys, "explain", "--regex", "abc", "a", "--vocab", str(file), "--json")
-    told = json.loads(out)
-    assert (code, told["allowed"], told["accepting"]) == (0, None, False)
-    assert told["tokens"] == 2  # b, bc
+    report = json.loads(out)
+    assert (code, report["allowed"], report["accepting"]) == (0, None, False)
+    assert report["tokens"] == 2  # b, bc

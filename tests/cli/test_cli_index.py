@@ -25,7 +25,7 @@ def index(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return tmp_path / "i"
 
 
-def told(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
+def report(capsys: pytest.CaptureFixture[str], *argv: str) -> dict[str, Any]:
     code, out, err = run(capsys, "index", *argv, "--json")
     assert (code, err, out.count("\n")) == (0, "", 1)
     found: dict[str, Any] = json.loads(out)
@@ -40,7 +40,7 @@ def test_build_says_what_it_made(capsys: pytest.CaptureFixture[str], tmp_path: P
     assert (code, err) == (0, "")
     assert f"{index}: 3 items" in out
     assert out.endswith("; 1 were there twice\n")
-    facts = told(capsys, *argv)
+    facts = report(capsys, *argv)
     assert set(facts) == {"path", "items", "repeated", "bytes", "seconds"}
     assert (facts["items"], facts["repeated"], facts["bytes"]) == (3, 1, index.stat().st_size)
     truth = lt.Catalogue.from_codes([[1, 2], [1, 3], [4, 5]], items=[10, 20, 30])
@@ -51,11 +51,11 @@ def test_build_says_what_it_made(capsys: pytest.CaptureFixture[str], tmp_path: P
 def test_build_with_weights_and_from_an_array(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"codes": [1, 2], "w": [0.5, 1.0]}\n{"codes": [3], "w": [2.0]}\n')
     index = tmp_path / "i"
-    told(capsys, "build", str(tmp_path / "t.jsonl"), str(index), "--weights", "w")
-    assert told(capsys, "info", str(index))["weighted"] is True
+    report(capsys, "build", str(tmp_path / "t.jsonl"), str(index), "--weights", "w")
+    assert report(capsys, "info", str(index))["weighted"] is True
     np.save(tmp_path / "t.npy", np.array([[7, 8], [7, 9]]))
-    told(capsys, "build", str(tmp_path / "t.npy"), str(index))
-    assert told(capsys, "query", str(index), "7")["next"] == [8, 9]
+    report(capsys, "build", str(tmp_path / "t.npy"), str(index))
+    assert report(capsys, "query", str(index), "7")["next"] == [8, 9]
 
 
 def test_build_from_a_tree_decode_file(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -64,17 +64,17 @@ def test_build_from_a_tree_decode_file(capsys: pytest.CaptureFixture[str], tmp_p
     code, out, err = run(capsys, "index", "build", str(tmp_path / "t.json"), str(tmp_path / "i"), "--json")
     assert (code, json.loads(out)["items"]) == (0, 2)
     assert err.startswith("duplicate candidate: 1 (first at /prefix_dict/225")
-    assert told(capsys, "query", str(tmp_path / "i"))["next"] == [5, 6]
-    assert told(capsys, "query", str(tmp_path / "i"), "5", "7")["items"] == [1]
+    assert report(capsys, "query", str(tmp_path / "i"))["next"] == [5, 6]
+    assert report(capsys, "query", str(tmp_path / "i"), "5", "7")["items"] == [1]
 
 
 def test_info_and_check(capsys: pytest.CaptureFixture[str], index: Path) -> None:
-    facts = told(capsys, "info", str(index))
+    facts = report(capsys, "info", str(index))
     assert facts == {"path": str(index), **lt.Catalogue.open(index).info()}
     out = run(capsys, "index", "info", str(index))[1]
     assert [line.split()[0] for line in out.splitlines()] == list(facts)
     assert "yes" in out
-    assert told(capsys, "check", str(index)) == {"path": str(index), "items": 3, "sound": True}
+    assert report(capsys, "check", str(index)) == {"path": str(index), "items": 3, "sound": True}
     assert run(capsys, "index", "check", str(index))[1] == f"{index}: sound, 3 items\n"
     data = bytearray(index.read_bytes())
     data[4096] ^= 1
@@ -85,8 +85,8 @@ def test_info_and_check(capsys: pytest.CaptureFixture[str], index: Path) -> None
 
 
 def test_query_goes_along_a_path(capsys: pytest.CaptureFixture[str], index: Path) -> None:
-    assert told(capsys, "query", str(index)) == {"codes": [], "found": True, "next": [1, 4], "items": []}
-    assert told(capsys, "query", str(index), "1", "3")["items"] == [20]
+    assert report(capsys, "query", str(index)) == {"codes": [], "found": True, "next": [1, 4], "items": []}
+    assert report(capsys, "query", str(index), "1", "3")["items"] == [20]
     assert run(capsys, "index", "query", str(index), "1", "--limit", "1")[1].split() == [
         "next",
         "2",
@@ -105,19 +105,19 @@ def test_add_and_remove_append_to_the_file(capsys: pytest.CaptureFixture[str], i
     before, built, inode = lt.Catalogue.open(index), index.read_bytes(), index.stat().st_ino
     (tmp_path / "more.csv").write_text("a,b,id\n1,2,10\n6,7,60\n")
     more = str(tmp_path / "more.csv")
-    facts = told(capsys, "add", str(index), more, "--item", "id")
+    facts = report(capsys, "add", str(index), more, "--item", "id")
     assert (facts["added"], facts["items"], facts["bytes"]) == (1, 4, index.stat().st_size)
     assert len(before) == 3 and index.read_bytes().startswith(built)
     assert lt.Catalogue.open(index).items([6, 7]).tolist() == [60]
-    assert told(capsys, "remove", str(index), "--numbers", "10,60,99")["removed"] == 2
+    assert report(capsys, "remove", str(index), "--numbers", "10,60,99")["removed"] == 2
     (tmp_path / "less.csv").write_text("a,b\n4,5\n4,6\n")
     code, out, err = run(capsys, "index", "remove", str(index), str(tmp_path / "less.csv"))
     assert (code, out, err) == (0, f"{index}: 1 removed, 1 items now\n", "")
     size = index.stat().st_size
-    assert told(capsys, "remove", str(index), "--numbers", "99")["removed"] == 0
+    assert report(capsys, "remove", str(index), "--numbers", "99")["removed"] == 0
     assert (index.stat().st_size, index.stat().st_ino) == (size, inode)
     (tmp_path / "plain.csv").write_text("a,b\n8,8\n8,9\n")
-    told(capsys, "add", str(index), str(tmp_path / "plain.csv"))
+    report(capsys, "add", str(index), str(tmp_path / "plain.csv"))
     assert lt.Catalogue.open(index).items([8, 9]).tolist() == [62]
 
 
@@ -126,18 +126,18 @@ def test_a_merge_puts_one_index_of_all_in_its_place(
 ) -> None:
     (tmp_path / "more.csv").write_text("a,b,id\n1,2,10\n6,7,60\n")
     more = str(tmp_path / "more.csv")
-    told(capsys, "add", str(index), more, "--item", "id")
-    facts = told(capsys, "merge", str(index))
+    report(capsys, "add", str(index), more, "--item", "id")
+    facts = report(capsys, "merge", str(index))
     truth = lt.Catalogue.from_codes([[1, 2], [1, 3], [4, 5], [6, 7]], items=[10, 20, 30, 60])
     assert index.read_bytes() == truth.to_bytes()
     assert (facts["items"], facts["bytes"]) == (4, len(truth.to_bytes()))
-    assert told(capsys, "remove", str(index), "--numbers", "10,60,99", "--merge")["removed"] == 2
+    assert report(capsys, "remove", str(index), "--numbers", "10,60,99", "--merge")["removed"] == 2
     assert index.read_bytes() == lt.Catalogue.from_codes([[1, 3], [4, 5]], items=[20, 30]).to_bytes()
 
 
 def test_a_damaged_journal_is_an_error(capsys: pytest.CaptureFixture[str], index: Path) -> None:
     built = index.read_bytes()
-    told(capsys, "remove", str(index), "--numbers", "10")
+    report(capsys, "remove", str(index), "--numbers", "10")
     changed = bytearray(index.read_bytes())
     changed[-1] ^= 1
     index.write_bytes(changed)
@@ -205,7 +205,7 @@ def test_texts_are_written_by_a_tokenizer(
     pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
     (tmp_path / "titles.txt").write_text("Dune\nEmma\nDune\n")
     argv = ("build", str(tmp_path / "titles.txt"), str(tmp_path / "i"), "--model", str(smollm2_gguf))
-    assert told(capsys, *argv)["items"] == 3
+    assert report(capsys, *argv)["items"] == 3
     vocabulary = lt.Vocabulary.from_gguf(str(smollm2_gguf))
     tree = lt.Catalogue.open(tmp_path / "i")
     first = tree.walk().allowed(tree.walk().start).tolist()

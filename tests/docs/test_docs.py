@@ -1,4 +1,4 @@
-"""The documents: their Python runs, their commands and links exist, and what they list is what there is."""
+"""The documents: their Python runs, their commands and links exist, and their lists are complete."""
 
 from __future__ import annotations
 

@@ -316,8 +316,8 @@ def test_encode(engine: LlamaCpp) -> None:
     assert text == engine.encode([{"role": "user", "content": "Hi"}])
     assert engine.vocabulary[text[0]] == b"<|im_start|>"
     assert engine.encode("Hi", chat=False) == engine.tokenize("Hi")
-    told = engine.encode([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}])
-    assert b"Be brief." in b"".join(engine.vocabulary[t] for t in told)
+    tokens = engine.encode([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}])
+    assert b"Be brief." in b"".join(engine.vocabulary[t] for t in tokens)
     long = "ab " * 3000
     assert b"".join(map(engine.piece, engine.tokenize(long))) == long.encode()
 

@@ -322,9 +322,9 @@ def test_all_titles_by_brute_force(engine: LlamaCpp, titles: lt.catalogue.ItemWa
 def test_text_and_chat_prompts(engine: LlamaCpp, titles: lt.catalogue.ItemWalk) -> None:
     text = "The capital of France is"
     plain = lt.beam_search(engine, text, titles, width=2, chat=False)
-    (told,) = lt.beam_search(engine, [{"role": "user", "content": "The capital of France?"}], titles, width=2)
+    (answers,) = lt.beam_search(engine, [{"role": "user", "content": "The capital of France?"}], titles, width=2)
     assert plain == lt.beam_search(engine, [engine.encode(text, chat=False)], titles, width=2)
-    assert len(told) == 2
+    assert len(answers) == 2
 
 
 def test_prompts_past_the_rows_of_a_session(

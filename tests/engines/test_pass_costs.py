@@ -10,7 +10,7 @@ from logitree.engines import PassCosts
 
 
 def learned(first: float, further: float, logits: float) -> PassCosts:
-    """Costs after passes of these times, one of which was not running for a while."""
+    """Costs after passes of these times; one was not running for a while."""
     costs = PassCosts()
     for n in range(40):
         slow = 50.0 if n == 20 else 1.0

@@ -64,7 +64,7 @@ def theirs(params: dict[str, Any], keep: int, history: list[int], logits: np.nda
                 processors(nudged, keep)(ids, torch.from_numpy(logits.astype(kind))[None])[0], np.float64
             )
         except ValueError as error:
-            # torch's Categorical refuses scores of which none is finite.
+            # torch's Categorical refuses scores without a finite one.
             if "Expected parameter logits" not in str(error):
                 raise
             yield None

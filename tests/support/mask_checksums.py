@@ -1,8 +1,8 @@
 """Prints a checksum of every mask along MaskBench's texts.
 
 `PYTHONPATH=bench python tests/support/mask_checksums.py > after` in the repository, with the data folder at hand.
-A line for each schema and order of properties: name, number of masks, checksum of the masks and of which tokens were
-taken. Two states of the core allow the same tokens if `diff before after` is empty. It takes two minutes.
+A line for each schema and order of properties: name, number of masks, checksum of the masks and of the tokens that
+were taken. Two states of the core allow the same tokens if `diff before after` is empty. It takes two minutes.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ class TableEngine(Engine):
         return list(prompt.encode())
 
     def session(self) -> TableSession:
-        """A sequence, of which only the last token counts."""
+        """A sequence whose last token alone counts."""
         return TableSession(self.table)
 
 

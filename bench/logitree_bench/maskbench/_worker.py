@@ -130,7 +130,7 @@ def _limit_memory(size: int) -> None:
 
 
 def work(pipe: Connection, make: Callable[[str], Engine], path: str, ends: list[int], memory: int) -> None:
-    """The process: says that it is ready (or why not), then answers ``(schema, instances)`` until told None."""
+    """The process: says that it is ready (or why not), then answers ``(schema, instances)`` until it gets None."""
     _limit_memory(memory)
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 2)  # engines warn there, thousands of times

@@ -1,6 +1,6 @@
 """Grammars: the mask and accepting a token, by what is warm, beside llguidance, XGrammar and llama.cpp's grammar.
 
-Three temperatures are told apart. Cold process: the first grammar after the vocabulary was loaded. Warm vocabulary: a
+There are three temperatures. Cold process: the first grammar after the vocabulary was loaded. Warm vocabulary: a
 grammar never seen before, in a process that has used others. Warm grammar: further texts of a grammar that was walked
 once. A figure a token is the mean over one text, mask and accept together. Schemas at large are MaskBench's, which is a
 command of its own.

@@ -82,7 +82,7 @@ def a_token(
 
 
 def walking(matcher: lt.Matcher, tokens: Sequence[int], *, bias: bool = False) -> Prepared:
-    """A mask before each token, all of which are accepted; to be rolled back before the next call."""
+    """A mask before each token, which are all accepted; to be rolled back before the next call."""
     out, born = matcher.mask(), matcher.accepted
 
     def walk() -> None:

@@ -40,7 +40,7 @@ note ::= [A-Za-z0-9 ,.'-]{1,32}
 number ::= [1-9] [0-9]?
 bool ::= "true" | "false"
 """
-"""An object of five fields, of which three are short; separators as `json.dumps` writes them."""
+"""An object of five fields, three of them short; separators as `json.dumps` writes them."""
 
 PEOPLE = (
     "Anna Berg is 31 years old, lives in Oslo and is a member. She paints.",

@@ -4,7 +4,7 @@
 //! [`check`] each time it has consumed a slice of its fuel, so a call ends a few milliseconds after it should, and
 //! leaves no half-made table behind.
 //!
-//! An [`Allowance`] limits a call of several parts, each of which has limits of its own, to a sum of steps. It is heard where
+//! An [`Allowance`] limits a call of several parts, each with limits of its own, to a sum of steps. It is heard where
 //! interrupts are.
 
 use std::cell::{Cell, RefCell};

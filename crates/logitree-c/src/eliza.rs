@@ -40,7 +40,7 @@ fn payloads() -> MutexGuard<'static, BTreeMap<usize, Set>> {
 ///
 /// Candidates that are not in the tree get a logit of -inf; with the mode 0 the likeliest of the others is selected and the only
 /// candidate that is left, with 1 the samplers that follow choose. After a leaf nothing is masked, until a reset. The chain
-/// that takes the sampler frees it. NULL after an error, which logitree_error_message() tells: a payload that cannot be read, has
+/// that takes the sampler frees it. NULL after an error, and logitree_error_message() says which: a payload that cannot be read, has
 /// no leaves or several descriptors, ids that the vocabulary does not have, another mode, or no libllama among the program's
 /// global symbols. Names are not compared with the texts of their tokens: that is logitree_constraint_token_tree's part.
 ///

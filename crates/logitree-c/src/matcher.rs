@@ -106,7 +106,7 @@ export! {
         Ok(())
     }
 
-    /// The forced tokens: the run of tokens from here of which each is the only one allowed. They need no forward pass.
+    /// The forced tokens: the run of tokens from here that are each the only one allowed. They need no forward pass.
     /// Changes nothing.
     fn logitree_matcher_forced(matcher: *mut LogitreeMatcher, out: Out<u32>, capacity: usize, count: Out<usize>) {
         let mut run = Vec::new();

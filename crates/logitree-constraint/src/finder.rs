@@ -27,7 +27,7 @@ struct Node {
 }
 
 impl Finder {
-    /// Finds any of `sequences`, none of which is empty.
+    /// Finds any of `sequences`. None may be empty.
     pub fn new(sequences: &[Vec<TokenId>]) -> Finder {
         let mut finder = Finder { nodes: vec![Node::default()] };
         for sequence in sequences {

@@ -132,7 +132,7 @@ pub trait Matcher: Send + Sync {
     /// Back to the state it was born with.
     fn reset(&mut self);
 
-    /// Appends the forced tokens to `out`: the run of tokens of which each is the only one allowed. Changes nothing.
+    /// Appends the forced tokens to `out`: the run of tokens that are each the only one allowed. Changes nothing.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Limit`] if finding them takes more work than the matcher's fuel allows; the matcher and
@@ -175,7 +175,7 @@ pub trait Matcher: Send + Sync {
         Ok(None)
     }
 
-    /// Whether what comes here is free text, of which only a few tokens are banned: the model may end its turn, and
+    /// Whether what comes here is free text, with only a few tokens banned: the model may end its turn, and
     /// stop strings count, as if there were no constraint.
     fn is_free(&self) -> bool {
         false
@@ -191,7 +191,7 @@ pub trait Matcher: Send + Sync {
         Vec::new()
     }
 
-    /// What is expected after these bytes, all of which are allowed; empty if unknown.
+    /// What is expected after these bytes, which are all allowed; empty if unknown.
     ///
     /// # Errors
     /// As [`Matcher::allowed`].

@@ -51,7 +51,7 @@ pub trait States: Clone + Send + Sync + 'static {
     /// As [`Matcher::allowed`]; nothing has changed then.
     fn next(&mut self, at: &Self::At, token: TokenId) -> Result<Option<Self::At>>;
 
-    /// Takes what is kept beside the state back to `to`, from the last of the states `left`, the first of which came next.
+    /// Takes what is kept beside the state back to `to`, from the last of the states `left`; the first came next.
     ///
     /// # Errors
     /// Those of what is kept.

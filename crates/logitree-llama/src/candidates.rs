@@ -105,7 +105,7 @@ impl<'a> Candidates<'a> {
         self.size = positions.len();
     }
 
-    /// Keeps the candidates of which `is_kept` says so of their ids.
+    /// Keeps the candidates whose ids `is_kept` keeps.
     fn keep_each(&mut self, is_kept: impl Fn(TokenId) -> bool) {
         let before = self.selected;
         self.selected = -1;

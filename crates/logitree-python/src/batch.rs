@@ -51,7 +51,7 @@ fn step_batch<'py>(
     let (tokens, failed) = with(&decoders, |all| {
         let threads = if all.iter().any(|decoder| decoder.is_foreign()) { 1 } else { threads };
         let rows = free(py, all, |all| batch::step(all, &logits, end, threads)).map_err(to_py)?;
-        told(py, all, rows, end, each)
+        collect_results(py, all, rows, end, each)
     })?;
     Ok((PyArray1::from_vec(py, tokens), failed))
 }
@@ -70,7 +70,7 @@ fn free<T: Send>(
 }
 
 /// The tokens, and with `each` the rows that failed. An exception that ends the program (Ctrl-C in a callback) belongs to no row.
-fn told(
+fn collect_results(
     py: Python<'_>,
     all: &mut [&mut Decoder],
     mut rows: batch::Rows,

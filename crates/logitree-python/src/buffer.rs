@@ -15,7 +15,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The number types that can be told apart.
+/// The number types that are distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Number {
     F32,

@@ -165,7 +165,7 @@ impl PyTokenTree {
         self.vocabulary.as_ref().map(|v| v.clone_ref(py))
     }
 
-    /// What did not fit the vocabulary, where told to warn.
+    /// What did not fit the vocabulary, with the option to warn.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.tree.warnings().iter().map(Error::to_string).collect()

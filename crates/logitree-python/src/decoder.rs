@@ -138,7 +138,7 @@ impl PyStep {
 ///
 /// `matcher` constrains the whole output and is copied: the caller's own does not move. `max_tokens` counts the output
 /// only. `stop`: texts that end the output where they appear. `stop_at_eog`: the vocabulary's end-of-generation ids end
-/// it. `trace` records every step. `logprobs`: each step tells how likely its token was and so many of the likeliest
+/// it. `trace` records every step. `logprobs`: each step has its token's log-probability and so many of the likeliest
 /// tokens (`last_logprobs`); None: it does not. `span_chains`: chains that pick the tokens of single spans of a skeleton, by the spans'
 /// numbers; None: those that the skeleton says. Raises ConstraintError for a matcher of a larger vocabulary.
 ///
@@ -228,7 +228,7 @@ impl PyDecoder {
         Ok(token)
     }
 
-    /// The forced tokens: a run of tokens of which each is the only one allowed. Changes nothing.
+    /// The forced tokens: a run of tokens that are each the only one allowed. Changes nothing.
     fn forced_tokens(&mut self, py: Python<'_>) -> PyResult<Vec<TokenId>> {
         let mut run = Vec::new();
         self.work(py, |inner| inner.forced(&mut run)).map_err(to_py)?;

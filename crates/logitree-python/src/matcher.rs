@@ -237,8 +237,8 @@ impl PyMatcher {
             (None, Some(text)) => ExplainQuery::Text(text),
             (None, None) => ExplainQuery::Anything,
         };
-        let told = py.detach(|| explain(&mut *self.inner, &known, ask));
-        told.map(PyExplanation).map_err(to_py)
+        let explanation = py.detach(|| explain(&mut *self.inner, &known, ask));
+        explanation.map(PyExplanation).map_err(to_py)
     }
 
     /// Forgets the last `n` tokens. Raises StateError, and changes nothing, if fewer were accepted.
@@ -280,7 +280,7 @@ impl PyMatcher {
         self.inner.reset();
     }
 
-    /// The forced tokens: the run of tokens from here of which each is the only one allowed. Changes nothing.
+    /// The forced tokens: the run of tokens from here that are each the only one allowed. Changes nothing.
     fn forced_tokens(&mut self, py: Python<'_>) -> PyResult<Vec<TokenId>> {
         let mut run = Vec::new();
         self.work(py, |matcher| matcher.forced(&mut run)).map_err(to_py)?;

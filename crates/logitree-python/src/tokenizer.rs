@@ -76,7 +76,7 @@ impl PyTokenizer {
     /// A matcher that allows, of the tokens that `matcher` allows, those that the tokenizer itself would give for the text so
     /// far and some text that `matcher` allows after it.
     ///
-    /// It begins in the present state of `matcher`, of which it takes a copy. `before` are the tokens before the text, such as
+    /// It begins in the present state of `matcher`, which it copies. `before` are the tokens before the text, such as
     /// the prompt's: a first token that continues their last piece must be what the tokenizer gives there. Without them,
     /// the text begins at the boundary of a token. `fuel` limits the work of one call, that of `matcher` included, in steps
     /// of at most about a tenth of a microsecond (10,000,000). Raises ConstraintError if the two have different vocabularies,

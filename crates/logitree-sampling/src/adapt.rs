@@ -24,7 +24,7 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Of candidates of which at least one is above -inf.
+    /// At least one candidate must be above -inf.
     pub fn of(candidates: &Candidates<'_>) -> Distribution {
         let weight = Weight::of(candidates);
         Distribution { entropy: weight.entropy(), top_p: 1.0 / weight.sum }

@@ -192,7 +192,7 @@ impl Chain {
         self.run(logits.into(), allowed, effects, true)
     }
 
-    /// As [`Chain::apply`] with effects, each of which names the tokens of `watched` that it cut.
+    /// As [`Chain::apply`] with effects. Each names the tokens of `watched` that its sampler cut.
     ///
     /// # Errors
     /// Those of [`Chain::apply`].

@@ -87,7 +87,7 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
         registry::describe(self.as_dyn())
     }
 
-    /// Does its work on the candidates, of which there is at least one.
+    /// Does its work on the candidates. There is at least one.
     fn apply(&mut self, candidates: &mut Candidates<'_>);
 
     /// The sampler as llama.cpp computes it, for parity mode; `None` if llama.cpp lacks it.
@@ -174,7 +174,7 @@ pub enum OnRejected {
     RemovesFromMany,
 }
 
-/// Candidates above -inf, of which a sampler that removes those at -inf keeps this many or fewer for their number alone.
+/// At most this many candidates above -inf are kept by a sampler that removes those at -inf, for their number alone.
 pub const MANY: usize = 4096;
 
 /// What a sampler does to the greatest logit, the first of equal ones.
@@ -255,7 +255,7 @@ fn within(x: f32, may_end: bool) -> f32 {
     }
 }
 
-/// The error for candidates of which none is above -inf.
+/// The error where no candidate is above -inf.
 fn none_left(message: &str) -> Error {
     Error::new(ErrorKind::Logits, message).help("at least one candidate needs a finite logit")
 }

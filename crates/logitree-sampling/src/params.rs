@@ -71,7 +71,7 @@ impl Params {
         Params { rng, ..self }
     }
 
-    /// The same as sequence `sequence` of its seed; only philox tells sequences apart.
+    /// The same as sequence `sequence` of its seed; only philox distinguishes sequences.
     #[must_use]
     pub fn sequence(self, sequence: u32) -> Self {
         Params { sequence, ..self }

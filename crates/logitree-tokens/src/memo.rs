@@ -1,4 +1,4 @@
-//! Answers that can be found again, within a bound: two generations, of which the older is forgotten when the younger is full.
+//! Answers that can be found again, within a bound: two generations; when the younger is full, the older is dropped.
 //!
 //! What is found in the older one is young again. What is forgotten is freed a few answers at a time: freeing thousands of
 //! tables at once took as long as the longest masks.

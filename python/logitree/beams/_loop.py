@@ -171,7 +171,7 @@ class Search:
         if self.options.seed is not None and np.any(ends[order] & goes[order]):
             raise error(
                 _core.ConstraintError,
-                "an item is the beginning of another, and no end token tells them apart",
+                "an item is the beginning of another, and no end token distinguishes them",
                 help="sampling needs a probability for the end: walk the catalogue with an end token",
             )
         for at in map(int, order[ends[order]]):

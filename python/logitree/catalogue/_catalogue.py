@@ -1,4 +1,4 @@
-"""Catalogues: large sets of items, each a sequence of tokens, of which only those that exist may be generated."""
+"""Catalogues: large sets of items. Each is a sequence of tokens, and only items that exist may be generated."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class CatalogueBuilder:
 
 
 class Catalogue(Composable):
-    """A large set of items, each a sequence of tokens, of which only those that exist may be generated.
+    """A large set of items. Each is a sequence of tokens, and only items that exist may be generated.
 
     ```python
     catalogue = logitree.Catalogue.from_texts(titles, engine, items=skus)

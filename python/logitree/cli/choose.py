@@ -152,12 +152,12 @@ def _show_probabilities(err: Terminal, texts: Sequence[str], probabilities: Sequ
 
 def _json(chosen: Choice, texts: Sequence[str], steps: list[dict[str, Any]]) -> dict[str, Any]:
     """The choice for programs; "probabilities" by text, or null where tokens were decoded."""
-    told = chosen.probabilities
+    probabilities = chosen.probabilities
     return {
         "choice": chosen.text,
         "index": chosen.index,
         "probability": chosen.probability,
-        "probabilities": None if told is None else dict(zip(texts, told, strict=True)),
+        "probabilities": None if probabilities is None else dict(zip(texts, probabilities, strict=True)),
         "tokens": steps,
         "stats": _common.stats_json(chosen.stats),
     }

@@ -38,12 +38,12 @@ def run(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
     if args.token is not None and not 0 <= args.token < len(vocabulary):
         raise UsageError(f"--token is {args.token}, expected 0 to {len(vocabulary) - 1}")
     matcher = grammar.matcher(vocabulary)
-    told = _ask(matcher, vocabulary, args.text.encode(), args.token)
-    allowed = told.is_allowed is not False
+    report = _ask(matcher, vocabulary, args.text.encode(), args.token)
+    allowed = report.is_allowed is not False
     if args.json:
-        out.line(json.dumps(_facts(told), ensure_ascii=False))
+        out.line(json.dumps(_facts(report), ensure_ascii=False))
     else:
-        out.line(safe(str(told)))
+        out.line(safe(str(report)))
         if allowed and args.text:
             out.line(out.paint(f"after {visible(args.text.encode())}", "dim"))
     return 0 if allowed else 1
@@ -51,21 +51,21 @@ def run(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
 
 def _ask(matcher: Matcher, vocabulary: Vocabulary, text: bytes, token: int | None) -> Explanation:
     """The text's own explanation where it is refused; else what may come after it."""
-    told = matcher.explain(text=text)
-    if not told.is_allowed:
-        return told
+    report = matcher.explain(text=text)
+    if not report.is_allowed:
+        return report
     _grammar.advance(matcher, vocabulary, text)
     return matcher.explain(token)
 
 
-def _facts(told: Explanation) -> dict[str, Any]:
-    asked = told.bytes
+def _facts(report: Explanation) -> dict[str, Any]:
+    asked = report.bytes
     return {
-        "allowed": told.is_allowed,
+        "allowed": report.is_allowed,
         "asked": None if asked is None else asked.decode("utf-8", "replace"),
-        "token": told.token,
-        "taken": told.taken,
-        "expected": told.expected_there if told.is_allowed is False else told.expected,
-        "accepting": told.is_accepting,
-        "tokens": told.allowed,
+        "token": report.token,
+        "taken": report.taken,
+        "expected": report.expected_there if report.is_allowed is False else report.expected,
+        "accepting": report.is_accepting,
+        "tokens": report.allowed,
     }

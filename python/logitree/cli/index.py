@@ -117,8 +117,8 @@ def _build(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     facts = {"path": str(args.index), "items": len(tree), "repeated": tree.repeated, "bytes": tree.info()["bytes"]}
     seconds = time.perf_counter() - began
     again = f"; {tree.repeated:,} were there twice" if tree.repeated else ""
-    told = f"{args.index}: {len(tree):,} items, {facts['bytes']:,} bytes, in {seconds:.1f} s{again}"
-    _say(args, out, {**facts, "seconds": round(seconds, 3)}, told)
+    line = f"{args.index}: {len(tree):,} items, {facts['bytes']:,} bytes, in {seconds:.1f} s{again}"
+    _say(args, out, {**facts, "seconds": round(seconds, 3)}, line)
     return 0
 
 
@@ -226,8 +226,8 @@ def _changed(args: argparse.Namespace, tree: Catalogue, changed: dict[str, int],
     size = args.index.stat().st_size
     facts = {"path": str(args.index), **changed, "items": len(tree), "bytes": size}
     counts = "".join(f"{count:,} {word}, " for word, count in changed.items())
-    told = f"{counts}{len(tree):,} items now" if changed else f"{len(tree):,} items, {size:,} bytes"
-    _say(args, out, facts, f"{args.index}: {told}")
+    line = f"{counts}{len(tree):,} items now" if changed else f"{len(tree):,} items, {size:,} bytes"
+    _say(args, out, facts, f"{args.index}: {line}")
     return 0
 
 

@@ -38,7 +38,7 @@ def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
     Args:
         model: an engine, which is returned as it is; the path of a GGUF file or a `llama_cpp.Llama` (llama.cpp); the
             path of a folder that transformers saved, or a pair of a loaded model and its tokenizer (transformers).
-        on_load: called with the fraction that is loaded, where the runtime tells.
+        on_load: called with the fraction that is loaded, where the runtime reports it.
 
     Raises:
         EngineError: the runtime is missing, or the model cannot be loaded. Nothing is downloaded: an id of Hugging Face

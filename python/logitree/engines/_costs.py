@@ -15,7 +15,7 @@ _LEAST = 0.1
 """What a proposal must save at least, as a share of the time without it: making it takes time too."""
 
 _LONG = 8
-"""Tokens of a pass that tells what a token more costs."""
+"""Tokens of a pass that measures what a token more costs."""
 
 _TRIED = (4, 8, 16)
 """Lengths that are timed once with tokens of a prompt: those that kernels often take at once."""

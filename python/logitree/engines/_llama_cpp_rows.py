@@ -255,5 +255,5 @@ class LlamaRows(Session):
 
 
 def _entries(sequence: int, begin: int, tokens: Sequence[int]) -> list[Entry]:
-    """Tokens of a sequence from a position on, the last of which asks for logits."""
+    """Tokens of a sequence from a position on. The last asks for logits."""
     return [(token, begin + i, (sequence,), i + 1 == len(tokens)) for i, token in enumerate(tokens)]

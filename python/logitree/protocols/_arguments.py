@@ -41,7 +41,7 @@ _NOT_OF_TEXT |= {"minProperties", "maxProperties"}
 """Keywords that say nothing about a text."""
 
 MAX_NESTED = 8
-"""Alternatives within alternatives, each of which is written in its own form."""
+"""Alternatives within alternatives, each written in its own form."""
 
 MAX_FORMS = 64
 """Alternatives of one value that are written in their own form; with more, all are JSON."""

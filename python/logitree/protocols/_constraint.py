@@ -226,7 +226,7 @@ class _Writer:
         trigger, bound, opening = form.trigger, self.marks.bound(form.trigger), form.begin + form.head
         token = self.marks.token(bound)
         if token is None and ANY_TOKEN.search(bound):
-            # Text before a token: what reads it as free text, too, tells the two apart at the token.
+            # Text before a token: what reads it as free text, too, distinguishes the two at the token.
             return text + calls(opening).optional()
         mark = trigger if token is None else Grammar.token(token)
         stops = [stop for stop in self.stops if stop != trigger or token is not None]
@@ -239,7 +239,7 @@ class _Writer:
             made = joined(self.literal(final.begin), self.until(final.end, self.stops))
         else:
             if not self.marks.is_hard(self.marks.bound(final.end)):
-                message = f"{final.end!r} is text in this vocabulary, so nothing tells an answer from its end"
+                message = f"{final.end!r} is text in this vocabulary, so an answer cannot be distinguished from its end"
                 raise error(ConstraintError, message, help="leave the answer out")
             made = joined(self.literal(final.begin), answer, self.literal(final.end))
         if calls is None:

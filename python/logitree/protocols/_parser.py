@@ -414,7 +414,7 @@ class Parser:
         return None
 
     def _calls(self, rest: str, middles: Sequence[str]) -> Machine:
-        """Reads calls after their trigger, of which `rest` follows."""
+        """Reads calls after their trigger; `rest` follows it."""
         calls, bound = self.protocol.calls, self._marks.bound
         assert calls is not None
         name = '{"name": "' if calls.in_object else ""

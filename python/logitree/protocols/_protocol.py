@@ -189,7 +189,7 @@ class Protocol:
         """An incremental parser at the beginning of a response.
 
         Args:
-            vocabulary: with it the parser takes token ids, and tells a marker from its characters.
+            vocabulary: with it the parser takes token ids, and distinguishes a marker from its characters.
             prompt: the prompt's token ids, which may have begun a block of reasoning.
             begun: whether they have; None: as the last of them says.
             tools: as of `constraint`; what arguments that are no JSON mean depends on their schemas.

@@ -57,7 +57,7 @@ def of(engine: Any) -> Protocol:
 
 
 def _fitting(vocabulary: Vocabulary) -> list[Protocol]:
-    """The protocols of which a vocabulary has the most tokens."""
+    """The protocols with the most tokens in a vocabulary."""
     best, found = 0, list[Protocol]()
     for protocol in PROTOCOLS:
         fits = max((len(texts) for texts in protocol.tokens if all(_is_token(vocabulary, t) for t in texts)), default=0)

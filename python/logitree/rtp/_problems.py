@@ -29,7 +29,7 @@ class Problem:
 
 
 class ConfigError(PayloadError):
-    """A configuration with problems, all of which the message lists, one a line.
+    """A configuration with problems. The message lists them all, one a line.
 
     Attributes:
         problems: what is wrong, in the order of the sources.

@@ -111,5 +111,5 @@ class TreeProcessor(Processor):
 
 
 def _bit(place: int) -> np.int32:
-    """A word with one bit, the highest of which is the sign."""
+    """A word with one bit. Its highest is the sign."""
     return np.uint32(1 << place).view(np.int32)

@@ -25,7 +25,7 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// The classes of the states of `dfa`, of which each has such a distance to an accepting one, or [`NONE`]. `labels` are
+    /// The classes of the states of `dfa` by their distance to an accepting one, or [`NONE`]. `labels` are
     /// columns of the table that tell as much as all of them. `None` if it takes too many passes.
     pub fn of(dfa: &Dfa, distances: &[u32], labels: &[usize]) -> Option<Levels> {
         let mut order: Vec<u32> =

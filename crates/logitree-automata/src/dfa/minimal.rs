@@ -254,7 +254,7 @@ fn refine(blocks: &mut Partition, cords: &mut Partition, tails: &[u32], heads: &
     }
 }
 
-/// One state for each class, of which `firsts` has a state each.
+/// One state for each class; `firsts` has a state of each.
 fn quotient(dfa: &Dfa, firsts: &[u32], class_of: &[u32]) -> Dfa {
     let mut next = Vec::with_capacity(firsts.len() * dfa.width);
     for &first in firsts {

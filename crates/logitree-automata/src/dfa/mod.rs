@@ -144,7 +144,7 @@ impl Dfa {
         self.contained.get_or_init(|| minimal::contained(self))[state as usize]
     }
 
-    /// The minimal automaton of these states, by class of bytes, the first of which is the start; `None` if it accepts
+    /// The minimal automaton of these states, by class of bytes. The first state is the start; `None` if it accepts
     /// nothing. All states can be reached.
     pub(crate) fn minimal(classes: &[ByteSet], next: Vec<Option<u32>>, accepting: Vec<bool>) -> Option<Dfa> {
         let mut class_of = vec![0u8; 256];

@@ -91,7 +91,7 @@ impl Exprs {
         Ok(starts)
     }
 
-    /// The bytes of which each may have a target of its own.
+    /// The bytes that may each have a target of their own.
     pub(super) fn computed_alphabet(&self, dfa: u32) -> &'static [u8] {
         self.computed[dfa as usize].dfa.alphabet()
     }

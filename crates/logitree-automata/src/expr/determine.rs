@@ -89,7 +89,7 @@ struct Row {
 #[derive(Default)]
 struct Sets {
     all: Vec<Arc<[u32]>>,
-    /// Also by the sorted positions of which those were left out that others contain.
+    /// Also by the sorted positions without those that others contain.
     numbers: FxHashMap<Arc<[u32]>, u32>,
     rows: Vec<Row>,
     accepting: Vec<bool>,

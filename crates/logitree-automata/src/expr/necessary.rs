@@ -57,7 +57,7 @@ impl Contained {
 }
 
 impl Exprs {
-    /// Whether `e` is provably empty: it begins with an intersection of which one part needs a byte that another does not
+    /// Whether `e` is provably empty: it begins with an intersection where one part needs a byte that another does not
     /// have.
     pub(super) fn lacks_bytes(&mut self, e: ExprId) -> Result<bool> {
         let head = match self.node(e) {

@@ -39,7 +39,7 @@ pub(super) enum ExprNode {
         min: u32,
         max: u32,
     },
-    /// Literals `from..to` of a set, of which the first `depth` bytes are read.
+    /// Literals `from..to` of a set after their first `depth` bytes.
     Literals {
         set: u32,
         from: u32,

@@ -109,8 +109,8 @@ const fn printable() -> [u8; 94] {
     all
 }
 
-/// An automaton over ASCII of which each character may be written by an escape. It may have thousands of states, of which a
-/// text reaches few.
+/// An automaton over ASCII where an escape may write each character. It may have thousands of states, and a text reaches
+/// few.
 struct Escaped(Arc<Dfa>);
 
 /// Where in an escape a text is.

@@ -50,7 +50,7 @@ const TOKEN: u64 = 4;
 pub(super) struct DeadEndCandidates {
     /// Those that lead nowhere.
     pub dead: DeadEnds,
-    /// Those of which more must be found out.
+    /// Those that are undecided.
     pub open: Vec<TokenId>,
 }
 
@@ -75,7 +75,7 @@ struct Options {
     any: bool,
     /// The tokens that may where the piece continues, and the number of their list.
     inside: (u32, Box<[TokenId]>),
-    /// Whether others may of which that is not known.
+    /// Whether there are others for which that is not known.
     more: bool,
     /// How many tokens after them were looked at.
     ahead: usize,
@@ -95,7 +95,7 @@ pub(super) struct WalkMemo {
 /// The states after a state, by byte.
 type Ways = Arc<[(ByteSet, u64)]>;
 
-/// Characters of which so many may come in a row, in any order: states differ in what is left of the row. Where there is no
+/// Characters that may come so many times in a row, in any order: states differ in what is left of the row. Where there is no
 /// end, the state stays the same.
 #[derive(Debug, Clone, Copy, Default)]
 struct Run {
@@ -263,7 +263,7 @@ impl Lookahead<'_> {
         Ok(found)
     }
 
-    /// The characters of which many may come in a row.
+    /// The characters that may come many times in a row.
     fn run(&mut self, state: u64) -> Result<Run> {
         let (mut path, mut at) = (Vec::new(), state);
         let mut run = loop {
@@ -302,7 +302,7 @@ impl Lookahead<'_> {
     }
 
     /// The ASCII characters that lead from `state` to one other, as bits, and that state: the one that a witness leads to.
-    /// The highest bit answers for all other characters, of which one of each length is asked.
+    /// The highest bit answers for all other characters: one of each length is asked.
     fn round(&mut self, state: u64) -> Result<(u128, Option<u64>)> {
         if let Some(known) = self.walked.rounds.get(&state) {
             return Ok(known);

@@ -421,8 +421,8 @@ impl Spelled {
         })
     }
 
-    /// The ASCII characters that lead from here back to here, as bits; the highest bit answers for all others, of which one
-    /// of each length is asked.
+    /// The ASCII characters that lead from here back to here, as bits; the highest bit answers for all others: one of each
+    /// length is asked.
     fn returning(&mut self, state: u64) -> Result<u128> {
         interrupt::spend(TAKE << 7)?;
         let mut found = 0u128;

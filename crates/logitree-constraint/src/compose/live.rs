@@ -1,5 +1,5 @@
-//! A matcher over states of which some lead nowhere: a token is allowed only if what is written can be completed after it.
-//! Intersections, bans and counts of tokens are such states.
+//! A matcher that allows a token only if the output can still be completed after it. Intersections, bans and counts of
+//! tokens have states from which nothing can be completed.
 //!
 //! The tokens that end the generation are no part of the output here; they are allowed where it is complete.
 

@@ -47,7 +47,7 @@ pub struct Place {
 /// What may come next.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Next {
-    /// The parts that may begin, each of which writes something.
+    /// The parts that may begin. Each writes something.
     pub places: Vec<Place>,
     /// Whether the composition may end here.
     pub end: bool,

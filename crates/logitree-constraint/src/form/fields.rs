@@ -61,7 +61,7 @@ impl Fields {
         self.fields.shift_remove(name).filter(|value| !value.is_null())
     }
 
-    /// The object again, of which only the type was taken.
+    /// The object again, with only the type taken.
     pub(super) fn whole(&self, kind: &str) -> Value {
         let kind = ("type".to_string(), Value::from(kind));
         std::iter::once(kind).chain(self.fields.clone()).collect::<Map<_, _>>().into()

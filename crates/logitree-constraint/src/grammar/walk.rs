@@ -192,7 +192,7 @@ pub(super) fn whole(e: ExprId, exprs: &mut Exprs, trie: &TokenTrie) -> Result<Le
     allowed_outside(&refused, exits, exprs, trie)
 }
 
-/// The walk of [`whole`]. A subtree of which every token stays inside has no node that is refused, and no exit that is
+/// The walk of [`whole`]. A subtree whose every token stays inside has no node that is refused, and no exit that is
 /// kept.
 struct Whole<'a> {
     table: LazyTable<'a>,
@@ -433,9 +433,9 @@ impl Automaton {
         Ok(None)
     }
 
-    /// All bytes but `cut`, one of those that no state tells apart.
+    /// One byte of each class that no state distinguishes: all bytes but `cut`.
     fn bytes_apart(&self, cut: u8) -> Vec<u8> {
-        // Neighbours that some state tells apart.
+        // Neighbours that some state distinguishes.
         let mut parts = [false; 256];
         // The byte after the one that is cut may be the only one of a run that is left.
         for begin in [0, cut, cut.saturating_add(1)] {

@@ -274,7 +274,7 @@ impl Recognizer for Walk<'_> {
 mod tests {
     use super::*;
 
-    /// The bytes read, none of which may be `!`.
+    /// The bytes read. None may be `!`.
     struct Any(Vec<u8>);
 
     impl ByteRecogniser for Any {

@@ -14,7 +14,7 @@ pub(super) enum Chars {
     One,
     Two,
     Three,
-    /// Two or three, of which the first may not be any.
+    /// Two or three; the first may not be any byte.
     AfterE0,
     AfterEd,
     AfterF0,

@@ -38,9 +38,9 @@ pub const MAX_TAG_TOKENS: usize = 4_096;
 /// How a reasoning block looks and how long it may be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReasoningOptions {
-    /// Token sequences, any of which begins a reasoning block.
+    /// Token sequences that each begin a reasoning block.
     pub begin: Vec<Vec<TokenId>>,
-    /// Token sequences, any of which ends it. The first is the one that is forced.
+    /// Token sequences that each end it. The first is the one that is forced.
     pub end: Vec<Vec<TokenId>>,
     /// Tokens that are forced before the end where the budget is spent.
     pub message: Vec<TokenId>,

@@ -27,7 +27,7 @@ pub(super) enum Phase {
     Off,
     /// Outside: how far a begin and an end have come.
     Outside { begin: u32, end: u32 },
-    /// In a begin, the rest of which must follow; or, where the answer may begin so too, may.
+    /// In a begin. Its rest must follow, or may where the answer may begin so too.
     Opening { node: u32, answer: bool },
     /// In a reasoning block of so many tokens.
     Inside { spent: usize, begin: u32, end: u32, chars: Chars },
@@ -207,7 +207,7 @@ impl Plan {
         State { phase, had }
     }
 
-    /// What is to be added to the logit of which token, by the soft budget.
+    /// The tokens whose logits the soft budget changes, and what it adds.
     pub fn bias(&self, state: State) -> Option<(TokenId, f32)> {
         let Phase::Inside { spent, end, .. } = state.phase else { return None };
         let (soft, budget) = (self.options.soft?, self.options.budget?);

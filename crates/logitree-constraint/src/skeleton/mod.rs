@@ -260,7 +260,7 @@ fn leaves_of(
 pub struct BoundSkeleton {
     grammar: Grammar,
     program: Arc<Program>,
-    /// By the address of which it is kept.
+    /// Its address is the key.
     _tree: Option<Arc<TokenTree>>,
 }
 

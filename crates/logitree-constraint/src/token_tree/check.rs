@@ -36,7 +36,7 @@ impl PayloadCheck<'_> {
     /// its quotes, each with or without one space before it.
     ///
     /// # Errors
-    /// [`ErrorKind::Payload`] with the first mismatch, unless told to warn.
+    /// [`ErrorKind::Payload`] with the first mismatch, without the option to warn.
     pub fn run(&self, payload: &mut Payload) -> Result<Vec<Error>> {
         let mut found = without_tokens(payload);
         if let (Some(expected), Some(given)) = (self.model_id, payload.model_id.as_deref()) {

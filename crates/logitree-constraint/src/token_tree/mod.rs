@@ -111,7 +111,7 @@ impl TokenTree {
         &self.descriptors
     }
 
-    /// What did not fit the vocabulary or model, if told to warn.
+    /// What did not fit the vocabulary or model, with the option to warn.
     pub fn warnings(&self) -> &[Error] {
         &self.warnings
     }

@@ -94,7 +94,7 @@ pub struct TagNode<Part = GrammarNode> {
     pub begin: Mark,
     /// The content.
     pub content: Part,
-    /// The end marks, of which any one ends the tag.
+    /// The end marks. Any one ends the tag.
     pub end: Vec<Mark>,
 }
 

@@ -252,7 +252,7 @@ pub(super) struct Intersection {
     /// The states after [`END`].
     states: Vec<MetState>,
     ids: FxHashMap<MetState, StateId>,
-    /// Lexemes of which all texts are left, and whose tags say what follows: their number in the rules, and the state of
+    /// Lexemes that keep all their texts, and whose tags say what follows: their number in the rules, and the state of
     /// the automaton after them.
     whole: FxHashMap<(StateId, u32), (u32, u32)>,
 }

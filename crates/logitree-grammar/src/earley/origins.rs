@@ -132,7 +132,7 @@ impl Origins {
         Ok(())
     }
 
-    /// An origin of which this self-referring list is one more iteration: replacing the self-reference by that
+    /// An origin whose next iteration this self-referring list is: replacing the self-reference by that
     /// origin gives that origin's list, so both have the same least solution. Without this, `s ::= s s | "a"`
     /// gets a new origin for each letter.
     fn unrolled(&self, list: &[Item]) -> Option<OriginId> {

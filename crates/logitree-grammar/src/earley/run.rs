@@ -438,7 +438,7 @@ impl Machine {
     }
 
     /// The bytes with a transition, by where they lead. As [`Machine::step`] for each byte, but once for bytes that no lexeme
-    /// tells apart.
+    /// distinguishes.
     ///
     /// # Errors
     /// As [`Machine::step`].

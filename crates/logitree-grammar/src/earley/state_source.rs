@@ -65,7 +65,7 @@ pub struct StateEdges {
 pub enum SameAfter {
     /// All.
     All,
-    /// All but these, of which the rest is given.
+    /// All but these; the rest is given.
     AllBut(Vec<Vec<u8>>),
     /// Perhaps none.
     Unknown,

@@ -126,7 +126,7 @@ pub struct Tag {
     pub begin: Mark,
     /// The content.
     pub content: Content,
-    /// The end marks, of which any one ends the tag. An empty list or an empty text needs no end.
+    /// The end marks. Any one ends the tag. An empty list or an empty text needs no end.
     pub end: Vec<Mark>,
 }
 

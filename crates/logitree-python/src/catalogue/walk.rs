@@ -249,7 +249,7 @@ impl PyItemWalk {
         named(py, &self.walk.snapshot, found)
     }
 
-    /// Whether one item may be the beginning of another, so that only an end token tells them apart.
+    /// Whether one item may be the beginning of another, so that only an end token distinguishes them.
     #[getter]
     fn nested(&self) -> PyResult<bool> {
         self.walk.snapshot.may_nest().map_err(to_py)

@@ -1,5 +1,5 @@
-//! Finds where a running sum of exponentials falls among ranked candidates without sorting them: a sample tells between
-//! which ranks it is, one pass sums what ranks higher and collects what is between.
+//! Finds where a running sum of exponentials falls among ranked candidates without sorting them: a sample narrows it
+//! down to a range of ranks, one pass sums what ranks higher and collects what is between.
 //!
 //! The slow version is the walk over the sorted candidates, to which every search returns where the sample misleads.
 
@@ -142,8 +142,8 @@ impl Candidates<'_> {
         above
     }
 
-    /// Keeps what ranks up to the cut, to be put into the order of rank later; tells whether these are `least` or more,
-    /// otherwise nothing is changed.
+    /// Keeps what ranks up to the cut, to be put into the order of rank later, if these are `least` or more. Returns
+    /// whether they are; otherwise nothing is changed.
     pub(super) fn keep_to_cut(&mut self, rank: Rank, cut: Cut, least: usize) -> bool {
         let (mut places, mut values) = (Vec::new(), std::mem::take(&mut self.scratch.values));
         if self.form != Form::List {

@@ -125,17 +125,17 @@ fn rows_and_constructors_agree() {
                     if parameter.kind == Kind::Float { value.into() } else { (value as i32).into() };
                 row.build_with(&values).is_ok()
             };
-            let told = |bound| format!("{} of {}: {bound:?}", parameter.name, row.name);
+            let label = |bound| format!("{} of {}: {bound:?}", parameter.name, row.name);
             let step = if parameter.kind == Kind::Float { 1e-3 } else { 1.0 };
             for (bound, outwards) in [(parameter.range.0, -step), (parameter.range.1, step)] {
                 match bound {
                     Bound::Included(x) if parameter.kind == Kind::Count => {
-                        assert!(with(x), "{}", told(bound))
+                        assert!(with(x), "{}", label(bound))
                     }
-                    Bound::Included(x) => assert!(with(x) && !with(x + outwards), "{}", told(bound)),
-                    Bound::Excluded(x) => assert!(!with(x) && with(x - outwards), "{}", told(bound)),
+                    Bound::Included(x) => assert!(with(x) && !with(x + outwards), "{}", label(bound)),
+                    Bound::Excluded(x) => assert!(!with(x) && with(x - outwards), "{}", label(bound)),
                     Bound::Unbounded if parameter.kind == Kind::Float => {
-                        assert!(with(1e6 * outwards.signum()), "{}", told(bound));
+                        assert!(with(1e6 * outwards.signum()), "{}", label(bound));
                     }
                     Bound::Unbounded => {}
                 }

@@ -59,7 +59,7 @@ pub struct Seed {
     pub generator: Generator,
     /// Its seed; below 2^32 for mt19937.
     pub seed: u64,
-    /// Which of many sequences of one seed; only philox tells them apart.
+    /// Which of many sequences of one seed; only philox distinguishes them.
     pub sequence: u32,
 }
 

@@ -36,7 +36,7 @@ impl Breakers {
             let Some((&head, tail)) = breaker.split_first() else {
                 return Err(Error::new(ErrorKind::Sampling, "a breaker of dry has no tokens")
                     .at(format!("breaker {at}"))
-                    .help("a breaker is a list of token ids, the first of which is its head"));
+                    .help("a breaker is a list of token ids; the first is its head"));
             };
             parts.push((head, tail[..tail.len().min(MAX_TAIL)].to_vec()));
         }

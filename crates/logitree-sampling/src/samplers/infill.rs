@@ -1,4 +1,4 @@
-//! infill (fill in the middle): ends the text if its end is likely, merges tokens of which one is a prefix of the
+//! infill (fill in the middle): ends the text if its end is likely, merges tokens where one is a prefix of the
 //! other, and keeps the likely ones.
 //!
 //! For use after top_k and top_p, as llama.cpp (src/llama-sampler.cpp) says: no token of a flat distribution is

@@ -29,7 +29,7 @@ fn log_gamma(x: f64) -> f64 {
 }
 
 /// The probability that a chi-square of `k` degrees of freedom exceeds `x`: 1 less the regularised lower incomplete
-/// gamma function of k/2 at x/2, by its power series, of which all terms are positive.
+/// gamma function of k/2 at x/2, by its power series, whose terms are all positive.
 fn p_value(x: f64, k: usize) -> f64 {
     let (a, x) = (k as f64 / 2.0, x / 2.0);
     let (mut term, mut sum, mut n) = (1.0 / a, 1.0 / a, a);
@@ -93,9 +93,9 @@ fn dist_draws_by_probability() {
     let many: Vec<f32> = (0..5000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 16) as f32 / 1e5).collect();
     for generator in Generator::ALL {
         for (logits, n) in [(&few, 60_000), (&many, 45_000)] {
-            let told = format!("{generator:?} over {}", logits.len());
+            let label = format!("{generator:?} over {}", logits.len());
             let tokens = drawn(&mut chain(Dist::new(seed(generator)).unwrap()), logits, n);
-            check(&counts(&tokens, logits.len()), &expected(logits, n), &told);
+            check(&counts(&tokens, logits.len()), &expected(logits, n), &label);
         }
         let mut parity = chain(Dist::new(seed(generator)).unwrap()).with_mode(Mode::Parity).unwrap();
         let tokens = drawn(&mut parity, &few, 60_000);

@@ -136,30 +136,30 @@ fn hold(chain: &mut Chain, logits: &[f32], what: &str) {
         [AllowedTokens::All, AllowedTokens::Ids(&few), AllowedTokens::Ids(&one), AllowedTokens::All]
     {
         let set = if allowed == AllowedTokens::All { "all" } else { "few" };
-        let told = format!("{} over {what}, {set}, {:?}", chain.describe(), chain.mode());
+        let label = format!("{} over {what}, {set}, {:?}", chain.describe(), chain.mode());
         let alive = |id: u32| allowed.contains(id) && logits[id as usize] > -INF;
         if !(0..logits.len() as u32).any(alive) {
-            assert_eq!(chain.draw(logits, allowed).unwrap_err().kind, ErrorKind::Logits, "{told}");
+            assert_eq!(chain.draw(logits, allowed).unwrap_err().kind, ErrorKind::Logits, "{label}");
             continue;
         }
         let sampled = chain.clone().draw(logits, allowed);
         match chain.apply(logits, allowed, None) {
             Ok(()) => {
                 let token = chain.pick().unwrap();
-                assert_eq!(sampled.as_ref().ok(), Some(&token), "{told}");
-                assert!(alive(token), "{told} picks {token}");
+                assert_eq!(sampled.as_ref().ok(), Some(&token), "{label}");
+                assert!(alive(token), "{label} picks {token}");
                 let c = chain.candidates();
-                assert!(c.logits().iter().all(|x| *x < INF), "{told}");
+                assert!(c.logits().iter().all(|x| *x < INF), "{label}");
                 let sum: f64 = c.probabilities().iter().copied().map(f64::from).sum();
-                assert!((sum - 1.0).abs() < 1e-5, "{told}: {sum}");
+                assert!((sum - 1.0).abs() < 1e-5, "{label}: {sum}");
                 let at = c.selected().unwrap();
-                assert!(c.ids()[at] == token && c.logits()[at] > -INF, "{told}");
+                assert!(c.ids()[at] == token && c.logits()[at] > -INF, "{label}");
                 chain.accept(token);
             }
             Err(error) => {
-                assert_eq!(sampled.unwrap_err(), error, "{told}");
+                assert_eq!(sampled.unwrap_err(), error, "{label}");
                 let known = match error.kind {
-                    ErrorKind::Mask => told.contains("infill"),
+                    ErrorKind::Mask => label.contains("infill"),
                     // A ban may meet the only one that is left.
                     ErrorKind::Logits => {
                         chain.mode() == Mode::Parity
@@ -167,7 +167,7 @@ fn hold(chain: &mut Chain, logits: &[f32], what: &str) {
                     }
                     _ => false,
                 };
-                assert!(known && !error.help.is_empty(), "{told}: {error}");
+                assert!(known && !error.help.is_empty(), "{label}: {error}");
                 chain.accept(best);
             }
         }
@@ -396,11 +396,11 @@ fn forged_snapshots_are_refused_or_usable() {
                         continue;
                     }
                     for mut chain in both(chain) {
-                        let told = format!("{} with {value:#x} as word {word}", chain.describe());
+                        let label = format!("{} with {value:#x} as word {word}", chain.describe());
                         for _ in 0..3 {
                             match chain.draw(&logits, AllowedTokens::All) {
                                 Ok(token) => {
-                                    assert!(logits[token as usize] > -INF, "{told} picks {token}");
+                                    assert!(logits[token as usize] > -INF, "{label} picks {token}");
                                     chain.accept(token);
                                 }
                                 Err(_) => chain.accept(1),

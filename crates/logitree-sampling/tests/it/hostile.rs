@@ -110,7 +110,7 @@ fn boxed(sampler: impl Sampler + 'static) -> Box<dyn Sampler> {
     Box::new(sampler)
 }
 
-/// The five best, the best of which then gets `bias`.
+/// The five best; the best then gets `bias`.
 fn biased_after_sorting(bias: f32, then: Vec<Box<dyn Sampler>>) -> Chain {
     let start = vec![boxed(TopK::new(5)), boxed(LogitBias::new(&[(0, bias)]).unwrap())];
     Chain::new(start.into_iter().chain(then).collect()).unwrap()

@@ -1,6 +1,6 @@
 //! Every sampler as one row, so that the laws and the hostile inputs meet them all: a new sampler is one line here.
 //!
-//! A row builds its sampler from four knobs of 0 to 1, at the ends of which it is mostly switched off or at its
+//! A row builds its sampler from four knobs of 0 to 1; at their ends it is mostly switched off or at its
 //! strongest, over a world: the vocabulary that the ids belong to.
 
 use logitree_sampling::{

@@ -51,8 +51,8 @@ impl AllowedTokens<'_> {
         all.chain(listed.iter().copied()).chain(super::ids(words)).take_while(move |&id| id < size)
     }
 
-    /// Writes the set as a mask of the ids below `size` over `words`, of which there are at least
-    /// [`words_for`]`(size)`; what lies past the size is cleared.
+    /// Writes the set as a mask of the ids below `size` over `words`, at least [`words_for`]`(size)` of
+    /// them; bits past the size are cleared.
     pub fn write(&self, size: usize, words: &mut [u32]) {
         let (words, past) = words.split_at_mut(words_for(size).min(words.len()));
         past.fill(0);

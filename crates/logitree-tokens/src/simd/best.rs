@@ -14,7 +14,7 @@ pub struct Best {
 }
 
 impl Best {
-    /// None yet, of which at most `most` are kept.
+    /// An empty list that keeps at most `most`.
     pub fn new(most: usize) -> Best {
         let bar = if most == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
         Best { most, bar, heap: BinaryHeap::with_capacity(most.min(1 << 12) + 1) }

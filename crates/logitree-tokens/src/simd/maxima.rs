@@ -6,7 +6,7 @@ use super::{Floats, BLOCK, LANES};
 
 widest! {
     /// Writes the maximum of each [`BLOCK`] of `xs` to `maxima` (as many as there are blocks, the last may be
-    /// short) and tells whether every element is below +inf, that is neither NaN nor +inf. Maxima ignore NaN.
+    /// short), and whether every element is below +inf, that is neither NaN nor +inf. Maxima ignore NaN.
     block_maxima, block_maxima_at = block_maxima_body(xs: Floats<'_>, maxima: &mut [f32]) -> bool
 }
 
@@ -215,7 +215,7 @@ fn narrow_maxima(xs: &[u16], maxima: &mut [f32], infinity: i16, value: fn(u16) -
     good
 }
 
-/// The bits of the maximum, and whether all are below +inf, the bits of which are `infinity`.
+/// The bits of the maximum, and whether all are below +inf, whose bits are `infinity`.
 #[inline(always)]
 fn narrow_maximum(block: &[u16], infinity: i16) -> (u16, bool) {
     let (mut top, mut low) = (i16::MIN, i16::MAX);

@@ -38,7 +38,7 @@ fn sort_by_digits<const N: usize>(keys: &mut Vec<u64>, scratch: &mut Vec<u64>, s
     }
 }
 
-/// Writes `keys` to `out` in order of one digit, the values of which are counted in `counts`.
+/// Writes `keys` to `out` in order of one digit; `counts` has how often each digit occurs.
 fn scatter(keys: &[u64], out: &mut [u64], shift: u32, counts: &mut [u32; VALUES]) {
     let mut start = 0;
     for count in counts.iter_mut() {

@@ -51,7 +51,7 @@ pub(super) struct Boundaries {
 pub(super) struct Settled {
     /// The classes of those that are enough.
     pub at_once: u64,
-    /// A class, and those of which one must come next.
+    /// A class, and the classes that may come next.
     pub then: Vec<(u8, u64)>,
 }
 

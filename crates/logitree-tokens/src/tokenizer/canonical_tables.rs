@@ -763,7 +763,7 @@ impl<'a> CanonicalStepper<'a> {
         self.memo.masks.keep(guess, Arc::new(masks))
     }
 
-    /// The tokens that complete a user-defined token's text of which a part was read.
+    /// The tokens that complete the partly read text of a user-defined token.
     fn refused(&mut self, user: u32) -> Arc<[TokenId]> {
         if let Some(known) = self.memo.refused.get(&user) {
             return known;
@@ -778,8 +778,8 @@ impl<'a> CanonicalStepper<'a> {
     }
 }
 
-/// The bytes of a character of which `partial` was read and more came, and how many are missing; `None` if they are too
-/// many or no character.
+/// The bytes of a character that begins with `partial` and `more`, and how many are missing; `None` if they are too many
+/// or no character.
 fn joined(partial: [u8; 4], more: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut part = partial[..part_length(partial)].to_vec();
     part.extend_from_slice(more);

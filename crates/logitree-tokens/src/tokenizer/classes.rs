@@ -32,7 +32,7 @@ impl Classes {
         let many = || {
             Error::new(
                 ErrorKind::Vocabulary,
-                format!("the pre-tokenizer tells more than {MAX_CLASSES} classes of characters apart"),
+                format!("the pre-tokenizer distinguishes more than {MAX_CLASSES} classes of characters"),
             )
         };
         if sets.len() > 128 {

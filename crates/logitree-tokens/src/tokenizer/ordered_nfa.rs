@@ -220,7 +220,7 @@ impl Stage {
         &self.states[state as usize]
     }
 
-    /// What a set of items, of which none may ever match, leads to. `None` if one of them matches before `symbol`.
+    /// What a set of items leads to if none of them may ever match. `None` if one of them matches before `symbol`.
     pub fn read_all(&self, items: &[Item], symbol: usize) -> Option<Vec<Item>> {
         let mut reached = Vec::new();
         for item in items.iter().filter(|item| item.symbols >> symbol & 1 == 1) {

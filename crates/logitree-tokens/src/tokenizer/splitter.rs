@@ -1,4 +1,4 @@
-//! The pre-tokenizer: cuts a text into pieces, none of which a token crosses.
+//! The pre-tokenizer: cuts a text into pieces. No token crosses a piece's border.
 //!
 //! Its patterns work one after the other: the second cuts the pieces that the first left, and so on. A piece is a text of
 //! its own for the next pattern, which sees nothing before or after it.

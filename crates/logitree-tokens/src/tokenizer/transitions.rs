@@ -1,4 +1,4 @@
-//! The guesses after the characters of a token: lists with numbers, of which there are few, so that most steps are looked up.
+//! The guesses after the characters of a token: few lists occur, so each has a number and most steps are look-ups.
 //!
 //! The naive version asks the boundaries of each guess and each character ([`CanonicalStepper::inside`]).
 

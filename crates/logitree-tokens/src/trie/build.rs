@@ -54,7 +54,7 @@ fn common_prefix(a: u64, b: u64) -> usize {
     (a ^ b).leading_zeros() as usize / 8
 }
 
-/// As [`common_prefix`], of two tokens of which the first `shared` bytes are equal; `most` or more if the first `most` are.
+/// As [`common_prefix`], of two tokens whose first `shared` bytes are equal; `most` or more if the first `most` are.
 fn shared_after(mut shared: usize, most: usize, vocabulary: &Vocabulary, ids: [TokenId; 2]) -> usize {
     while shared < most {
         let [a, b] = ids.map(|id| vocabulary.eight_bytes(id, shared));

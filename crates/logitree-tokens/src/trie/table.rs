@@ -148,7 +148,7 @@ impl Loops {
         Loops::found(state, |state, byte| Some(table.step(state, byte)).filter(|next| *next != table.dead))
     }
 
-    /// What loops on a state of an automaton of which `step` gives the transitions.
+    /// What loops on a state of an automaton whose transitions `step` gives.
     pub fn found<S: Copy + PartialEq>(state: S, mut step: impl FnMut(S, u8) -> Option<S>) -> Loops {
         let mut bytes = [0u64; 4];
         for byte in 0..=u8::MAX {

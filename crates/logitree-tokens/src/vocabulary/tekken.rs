@@ -89,7 +89,7 @@ impl Vocabulary {
         let ranks = file.config.default_vocab_size.checked_sub(special_count);
         let Some(ranks) = ranks.filter(|&n| n <= file.vocab.len() && special_count <= MAX_SPECIAL) else {
             let message = format!(
-                "{} tokens of which {special_count} special do not fit {} ranks",
+                "{} tokens, {special_count} of them special, do not fit {} ranks",
                 file.config.default_vocab_size,
                 file.vocab.len()
             );

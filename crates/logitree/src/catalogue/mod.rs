@@ -1,4 +1,4 @@
-//! Catalogues: large sets of items, each a sequence of tokens, of which only those that exist may be generated.
+//! Catalogues: large sets of items. Each is a sequence of tokens, and only items that exist may be generated.
 //!
 //! An index stores the items as rows in ascending order, one after the other, with the number of tokens that each row
 //! shares with the row before it. That is the whole tree: a node is its first row and its depth, its rows end where fewer

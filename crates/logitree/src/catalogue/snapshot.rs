@@ -346,7 +346,7 @@ fn over(state: WalkState) -> Result<()> {
 pub(crate) struct WideNode<'s> {
     snapshot: &'s CatalogueSnapshot,
     record: WideRecord,
-    /// The children in the index, some of which may have been removed since.
+    /// The children in the index. Some may have been removed since.
     pub children: WideChildren<'s>,
     node: Option<&'s AddedNode>,
 }

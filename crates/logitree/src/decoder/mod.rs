@@ -97,7 +97,7 @@ impl Decoder {
         self.trace.as_deref().unwrap_or(&[])
     }
 
-    /// Whether each step tells how likely its token was, and the `n` likeliest tokens. `None` (the default) costs nothing.
+    /// Whether each step has its token's probability, and the `n` likeliest tokens. `None` (the default) costs nothing.
     pub fn list_likeliest(&mut self, n: Option<usize>) {
         self.listing = n;
         self.likelihoods = None;

@@ -188,7 +188,7 @@ class ConstraintLogitsProcessor:
         return states
 
     def _from_start(self, row: int, number: int, prompt: bytes, tokens: npt.NDArray[np.int64]) -> _State:
-        """The state after a row's tokens, each of which must have been allowed."""
+        """The state after a row's tokens, which must each have been allowed."""
         state = self._starts.get((number, prompt))
         if state is None:
             state = self._starts[number, prompt] = _State(self._bind(number, np.frombuffer(prompt, np.int64)))

@@ -287,7 +287,7 @@ impl Search<'_> {
         (common, format!("{} and {last} contradict each other", others.join(", ")))
     }
 
-    /// The subschemas of which all apply wherever `node` does.
+    /// The subschemas that all apply wherever `node` does.
     fn applied(&self, node: SubschemaId) -> Vec<SubschemaId> {
         let mut applied = vec![node];
         let mut at = 0;

@@ -40,7 +40,7 @@ impl Literal {
         Some(Literal { atom: Atom::Multiple(Decimal::read(of)?.canonical()), holds })
     }
 
-    /// The numbers of which it is true.
+    /// The numbers that satisfy it.
     pub(super) fn numbers(&self, digits_only: bool) -> NumberSet {
         let set = NumberSet { digits_only, ..NumberSet::default() };
         match (&self.atom, self.holds) {
@@ -137,8 +137,8 @@ impl Terms {
     }
 }
 
-/// What the choices of `facts` ask for beside the rest of it: one of these lists of literals, of which there are none if no
-/// number fulfils `facts`. `None` if that is not known, or if other spellings of numbers would be taken.
+/// What the choices of `facts` ask for beside the rest of it: one of these lists of literals, or no list if no number
+/// fulfils `facts`. `None` if that is not known, or if other spellings of numbers would be taken.
 pub(super) fn simplified(facts: &NumberFacts, types: TypeSet) -> Option<Vec<Vec<Literal>>> {
     let types = TypeSet(types.0 & TypeSet::NUMBER.0);
     let mut terms = Terms::new(facts, types, MAX_DEPTH)?;

@@ -589,7 +589,7 @@ fn numbers_of(numbers: &NumberSet, exprs: &mut Exprs) -> Result<Regex> {
     Ok(regex)
 }
 
-/// The numbers of which all literals of one of `ways` are true. What all ways ask for is asked once.
+/// The numbers that satisfy all literals of one of `ways`. What all ways ask for is asked once.
 fn one_of(ways: &[Vec<Literal>], digits_only: bool, exprs: &mut Exprs) -> Result<ExprId> {
     let mut numbers = |literal: &Literal| {
         let regex = numbers_of(&literal.numbers(digits_only), exprs)?;

@@ -1,5 +1,5 @@
 //! Classes of the keys that an object's schema does not name; the values of a class share one schema. Two keys of a class
-//! are not told apart, so the same key may come twice.
+//! are not distinguished, so the same key may come twice.
 
 use std::sync::Arc;
 

@@ -62,7 +62,7 @@ pub(super) enum Position {
     Object(ObjectState),
 }
 
-/// An array or object of which some parts are written.
+/// A partly written array or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PartialValue {
     /// What it will fill.

@@ -155,7 +155,8 @@ impl RuleTable {
                     Count::Many => {}
                     Count::Few(values) if !depends => exhaustible.extend(values),
                     _ => {
-                        let message = "uniqueItems over arrays or objects of which there may be too few: whether enough \
+                        let message =
+                            "uniqueItems over arrays or objects that may be too few: whether enough \
                                        different items are left is not decided";
                         let help = "leave out minItems and contains, or uniqueItems";
                         let node = self.forms.unique_items_of(schema)?;

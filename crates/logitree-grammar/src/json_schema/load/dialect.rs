@@ -122,7 +122,7 @@ impl Dialect {
         Dialect { draft, groups: [true; 5] }
     }
 
-    /// A draft of which some groups are left out.
+    /// A draft without some groups.
     pub fn with(draft: Draft, has: impl Fn(KeywordGroup) -> bool) -> Dialect {
         let groups = [
             KeywordGroup::Core,

@@ -190,9 +190,9 @@ impl Fields<'_, '_> {
         if !self.loader.keeps {
             read.rest = read.rest.filter(|&id| !self.loader.is_true(id));
             if read.rest.is_none() {
-                let told =
+                let informative =
                     read.prefix.iter().rposition(|&id| !self.loader.is_true(id)).map_or(0, |at| at + 1);
-                read.prefix.truncate(told);
+                read.prefix.truncate(informative);
             }
         }
         (read != ItemsKeyword::default()).then_some(read)

@@ -87,7 +87,7 @@ impl Facts {
         [only(!COMPOSITE), only(TypeSet::ARRAY.0), only(TypeSet::OBJECT.0)]
     }
 
-    /// Also the values of `other`, all of which are single.
+    /// Also the values of `other`, which are all single.
     fn add_singles(&mut self, other: &Facts) {
         self.bools |= other.bools;
         let one = |facts: &Facts| (facts.types.0 & TypeSet::NUMBER.0, facts.number.clone());
@@ -277,7 +277,7 @@ pub(crate) struct ArrayFacts {
     pub min: u64,
     /// Items at most.
     pub max: Option<u64>,
-    /// Items of which there must be some number.
+    /// Items with bounds on their number.
     pub contains: Vec<Contains>,
     /// Whether no two items are equal.
     pub unique: bool,
@@ -312,7 +312,7 @@ pub(crate) struct Contains {
 /// What an object must fulfil.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ObjectFacts {
-    /// Descriptions of all keys, each of which holds.
+    /// Descriptions of all keys. Each holds.
     pub parts: Vec<PropertyRulesId>,
     /// What the values of single keys fulfil besides, sorted by key.
     pub keys: Vec<(ScalarId, SchemaId)>,

@@ -19,7 +19,7 @@ use crate::Result;
 
 /// Scaled values are below this: ten times as much is still exact.
 const MAX_VALUE: u128 = 10u128.pow(36);
-/// Most divisors of which numbers are no multiples. Of 24 divisors at most 235 multiples of `step` in a row are excluded
+/// Most divisors that a set may exclude. Of 24 divisors at most 235 multiples of `step` in a row are excluded
 /// (the function of Jacobsthal, OEIS A048670), so that a search for one that is not ends soon.
 const MAX_AVOIDED: usize = 24;
 

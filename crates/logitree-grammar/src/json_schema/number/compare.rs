@@ -73,7 +73,7 @@ impl Comparand {
     }
 }
 
-/// How a number compares with each of the targets of which it is not known yet that they want it.
+/// How a number compares with each target that is still undecided.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Comparisons(Few<(u32, PrefixOrder), 2>);
 

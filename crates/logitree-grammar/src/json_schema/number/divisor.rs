@@ -69,7 +69,7 @@ impl Divisor {
         Ok(divisor)
     }
 
-    /// What it is without its twos and fives, and how many of these it has, of which there are more.
+    /// What it is without its twos and fives, and the larger of their two counts.
     fn coprime(&self) -> (u64, u32) {
         let mut rest = self.whole;
         let mut count = |prime| {

@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::ops::{Deref, DerefMut};
 
-/// A list of which up to `N` entries are in place.
+/// A list whose first `N` entries are stored in place.
 #[derive(Debug, Clone)]
 pub(super) struct Few<T, const N: usize> {
     placed: [T; N],

@@ -7,7 +7,7 @@
 //! - Otherwise plain decimals of any length, `-?(0|[1-9][0-9]*)(\.[0-9]+)?`, and scientific ones with one digit before
 //!   the point and up to three of exponent, `-?[1-9](\.[0-9]+)?[eE][+-]?[0-9]{1,3}`, what writers of doubles write:
 //!   `1e+16`, `1.5e-07`, `1.5E7`. Where it matters whether something is a multiple (integers are multiples of 1), the
-//!   scientific ones have at most 16 digits of fraction, the last of which is not 0 unless it is the only one; past a
+//!   scientific ones have at most 16 digits of fraction, and the last is not 0 unless it is the only one; past a
 //!   certain size of what they are multiples of there are only plain ones.
 //!
 //! Multiples with too many remainders for a table are computed digit by digit ([`arithmetic`]); these are plain ones too.

@@ -1,10 +1,10 @@
-//! Sets of which several things are asked, as the product of the automata of each: these are small, and schemas share them.
+//! Sets with several conditions, as the product of each condition's automaton: these are small, and schemas share them.
 //!
 //! ```text
 //! at least 100, a multiple of 3, none of 4      product of: at least 100, a multiple of 3, not a multiple of 4
 //! ```
 //!
-//! What is no multiple is what is left of all numbers that are spelled as such, which share the spellings.
+//! Numbers that are no multiples are the rest of all numbers with the same spellings.
 //!
 //! The naive version is the walk that reads everything at once ([`super::walk`]).
 
@@ -139,7 +139,7 @@ pub(super) fn complemented(numbers: &NumberSet) -> Result<Option<(Regex, usize)>
     })
 }
 
-/// The set as sets of which one thing is asked each: bounds and single values, and each divisor.
+/// The set split by condition: bounds and single values, and each divisor.
 fn parts(numbers: &NumberSet) -> Vec<NumberSet> {
     let one = || NumberSet { digits_only: numbers.digits_only, ..NumberSet::default() };
     let bounds = NumberSet {

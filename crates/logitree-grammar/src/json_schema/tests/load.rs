@@ -309,7 +309,7 @@ fn wrong_documents_are_refused_in_time() {
     let chain = format!(r##"{{"$ref": "#/$defs/d0", "$defs": {{{}, "d5000": false}}}}"##, links.join(","));
     assert_eq!(in_time(&chain).unwrap_err(), ErrorKind::Limit);
 
-    // Patterns each of which is refused for the work it takes: together they take no more than a few.
+    // Each of these patterns is refused for the work it takes. Together they take no more than a few.
     let pattern = r"(?:\\[]b[^]|\\BAx(?<=a{2,3<=a{b[^]|\\B2,'},3})=$)[^]*";
     let many: Vec<String> = (0..30).map(|n| format!(r#"{{"pattern": "[^]{{{n},}}{pattern}"}}"#)).collect();
     assert_eq!(in_time(&format!(r#"{{"allOf": [{}]}}"#, many.join(","))).unwrap_err(), ErrorKind::Constraint);

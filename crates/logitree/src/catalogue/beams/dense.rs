@@ -8,7 +8,7 @@ use crate::catalogue::{damaged, WalkState, WideNode};
 use crate::{Result, TokenId};
 use logitree_tokens::simd::{self, Floats, BLOCK};
 
-/// The state after a candidate's token, or the run of which it is a child, where it is not looked up yet.
+/// The state after a candidate's token, or, before it is looked up, the run that it is a child of.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Place {
     Known(WalkState),

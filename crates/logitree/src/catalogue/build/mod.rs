@@ -20,7 +20,7 @@ use super::updatable::next_item;
 use super::{CatalogueSnapshot, ItemIndex, MAX_ROWS};
 use crate::{Error, ErrorKind, Result, TokenId};
 
-/// Told how far the work is, from 0 to 1; an error ends it.
+/// Called with the finished part of the work, from 0 to 1; an error ends it.
 pub type Progress<'p> = &'p mut (dyn FnMut(f64) -> Result<()> + Send);
 
 /// How to build.

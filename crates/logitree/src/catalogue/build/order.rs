@@ -19,7 +19,7 @@ pub(super) struct Buffer {
     largest: TokenId,
 }
 
-/// Rows in order: parts, each of which is in order.
+/// Rows in order, as parts that are each in order.
 pub(super) struct Sorted {
     buffer: Buffer,
     parts: Vec<Vec<(u128, u32)>>,

@@ -71,7 +71,7 @@ impl Sink {
         }
     }
 
-    /// Calls `each` with all that was written, in pieces of `size` bytes, the last of which may be shorter.
+    /// Calls `each` with all that was written, in pieces of `size` bytes; the last may be shorter.
     pub fn read(self, size: usize, mut each: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         match self {
             Sink::Memory(all) => all.chunks(size).try_for_each(each),

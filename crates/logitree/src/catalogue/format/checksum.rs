@@ -1,4 +1,4 @@
-//! The bytes of an index, each page of which is compared with its checksum when it is first read: opening a file costs
+//! The bytes of an index. Each page is compared with its checksum when it is first read: opening a file costs
 //! nothing, and damage is an error and never a wrong token.
 
 use std::ops::RangeInclusive;

@@ -163,7 +163,7 @@ impl Commit {
     }
 
     /// The later of the two commits at the beginning of a journal, which lies `at` bytes into a file of so many; `None`
-    /// for a journal of which only the beginning was written, and of which nothing is committed.
+    /// for a journal whose writing stopped at the beginning, so that nothing is committed.
     fn latest(header: &[u8], identity: u64, file: u64, at: u64) -> Result<Option<Commit>> {
         let is_empty = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
         let slots =
@@ -193,7 +193,7 @@ fn begin(index: &ItemIndex) -> u64 {
     index.header().file.next_multiple_of(PAGE as u64)
 }
 
-/// The checksum that tells indexes apart: of the first page, which has that of all others.
+/// The checksum that identifies an index: of the first page, which has the checksums of all others.
 fn identity(index: &ItemIndex) -> u64 {
     xxh3_64(index.bytes().get(..PAGE).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Prefix trees intersected with other constraints: held to a list of items of which each is fed to the others, to the
+//! Prefix trees intersected with other constraints: held to a list of items that are each fed to the others, to the
 //! laws of matchers, and to each other. What is refused, and what work may cost.
 
 use std::collections::BTreeSet;
@@ -300,12 +300,12 @@ fn a_limit_of_the_other_is_told() {
     let grammar = (1..).find_map(|n| bind(8 * n)).unwrap();
     let others = [grammar.matcher().unwrap()];
     let mut alone = others[0].fork();
-    let told = (0..30).find_map(|_| alone.accept(0).err()).expect("it has little fuel");
-    assert_eq!(told.kind, ErrorKind::Limit);
+    let expected = (0..30).find_map(|_| alone.accept(0).err()).expect("it has little fuel");
+    assert_eq!(expected.kind, ErrorKind::Limit);
     let snapshot = tree(&[vec![0; 30], vec![2]]).snapshot();
     let error = intersect(&snapshot, forks(&others), None, &mut || Ok(())).err().unwrap();
-    assert_eq!(error, told);
-    assert_eq!(lazily(&snapshot, &others, None, Intersection::FUEL).err().unwrap(), told);
+    assert_eq!(error, expected);
+    assert_eq!(lazily(&snapshot, &others, None, Intersection::FUEL).err().unwrap(), expected);
     // What the tree does not reach is not asked.
     assert_eq!(
         intersect(&tree(&[vec![2]]).snapshot(), forks(&others), None, &mut || Ok(())).unwrap().len(),

@@ -33,7 +33,7 @@ fn pieces(most: usize) -> impl Strategy<Value = Vec<u8>> {
 const UNITS: [u8; 8] = [b' ', b'a', 0xc3, 0xa9, 0xe4, 0xbd, 0xff, 0];
 
 proptest! {
-    /// Tokens of every kind, repeated and empty ones among them, any of which may be an end token.
+    /// Tokens of every kind, repeated and empty ones among them. Any may be an end token.
     #[test]
     fn choices_of_any_bytes(
         tokens in prop::collection::vec((pieces(4), 0usize..9), 1..14),

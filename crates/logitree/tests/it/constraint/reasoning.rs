@@ -50,7 +50,7 @@ struct Model {
 }
 
 /// `allowed` is `None` where all is.
-type Told = (bool, bool, Option<BTreeSet<TokenId>>, Option<(TokenId, u32)>);
+type Report = (bool, bool, Option<BTreeSet<TokenId>>, Option<(TokenId, u32)>);
 
 fn all() -> BTreeSet<TokenId> {
     (0..SIZE).collect()
@@ -73,7 +73,7 @@ fn ways_on(tags: &[Vec<TokenId>], before: &[TokenId]) -> BTreeSet<TokenId> {
 }
 
 impl Model {
-    fn told(&self, history: &[TokenId]) -> Told {
+    fn answer(&self, history: &[TokenId]) -> Report {
         let t = &self.options;
         if t.budget == Some(0) {
             let close = match self.at {
@@ -99,7 +99,7 @@ impl Model {
         self.options.max_blocks.is_none_or(|most| had < most) && had != usize::MAX
     }
 
-    fn outside(&self, h: &[TokenId], had: usize) -> Told {
+    fn outside(&self, h: &[TokenId], had: usize) -> Report {
         let t = &self.options;
         if let Some(answer) = &self.answer {
             return self.before_answer(answer, h, had);
@@ -121,14 +121,14 @@ impl Model {
         (true, false, Some(allowed), None)
     }
 
-    fn opening(&self, h: &[TokenId], had: usize) -> Told {
+    fn opening(&self, h: &[TokenId], had: usize) -> Report {
         match self.options.begin.iter().find(|b| h.starts_with(b)) {
             Some(b) => self.inside(&h[b.len()..], had + 1),
             None => (false, false, Some(ways_on(&self.options.begin, h)), None),
         }
     }
 
-    fn before_answer(&self, answer: &BTreeSet<Vec<TokenId>>, h: &[TokenId], had: usize) -> Told {
+    fn before_answer(&self, answer: &BTreeSet<Vec<TokenId>>, h: &[TokenId], had: usize) -> Report {
         let t = &self.options;
         let begin = if self.may_begin(had) { &t.begin[..] } else { &[] };
         let over = |n: usize| finished(answer, &h[..n]);
@@ -152,7 +152,7 @@ impl Model {
         (accepting, false, Some(allowed), None)
     }
 
-    fn forced(&self, h: &[TokenId], had: usize) -> Told {
+    fn forced(&self, h: &[TokenId], had: usize) -> Report {
         let forced = [&self.options.message[..], &self.options.end[0][..]].concat();
         match h.strip_prefix(&forced[..]) {
             Some(rest) => self.outside(rest, had),
@@ -160,7 +160,7 @@ impl Model {
         }
     }
 
-    fn inside(&self, h: &[TokenId], had: usize) -> Told {
+    fn inside(&self, h: &[TokenId], had: usize) -> Report {
         let t = &self.options;
         for n in 0..=h.len() {
             if t.budget.is_some_and(|budget| n >= budget) && self.completing(&h[..n]).is_empty() {
@@ -226,7 +226,7 @@ impl Model {
     }
 
     fn expect(&self, history: &[TokenId], seen: &Seen) {
-        let (accepting, finished, allowed, bias) = self.told(history);
+        let (accepting, finished, allowed, bias) = self.answer(history);
         let place = format!("after {history:?}, {:?}, {:?}, {:?}", self.options, self.at, self.answer);
         assert_eq!(seen.finished, finished, "finished {place}");
         assert_eq!(seen.accepting, accepting, "accepting {place}");

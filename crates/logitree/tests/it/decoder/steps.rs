@@ -534,14 +534,17 @@ fn a_step_tells_how_likely_its_token_was_and_draws_the_same() {
         let token = telling.step(&logits).expect("a step");
         assert_eq!(silent.step(&logits).expect("a step"), token);
         assert!(silent.likelihoods().is_none());
-        let told = telling.likelihoods().expect("a step").clone();
+        let likelihoods = telling.likelihoods().expect("a step").clone();
         let all = plain(&logits);
-        assert!(near(&told.model.top, &all[..3]), "{told:?}");
+        assert!(near(&likelihoods.model.top, &all[..3]), "{likelihoods:?}");
         let own = all.iter().find(|&&(id, _)| id == token).expect("there").1;
-        assert!((told.model.token - own).abs() < 1e-5);
-        let sum: f64 = told.left.top.iter().map(|&(_, log)| log.exp()).sum();
-        assert!(told.left.top.len() <= 2 && sum < 1.0 + 1e-6, "two tokens are allowed: {told:?}");
-        assert!(told.left.top.contains(&(token, told.left.token)));
+        assert!((likelihoods.model.token - own).abs() < 1e-5);
+        let sum: f64 = likelihoods.left.top.iter().map(|&(_, log)| log.exp()).sum();
+        assert!(
+            likelihoods.left.top.len() <= 2 && sum < 1.0 + 1e-6,
+            "two tokens are allowed: {likelihoods:?}"
+        );
+        assert!(likelihoods.left.top.contains(&(token, likelihoods.left.token)));
         let mut out = Vec::new();
         telling.take_forced(&mut out).expect("allowed");
         assert_eq!(telling.likelihoods().is_none(), !out.is_empty(), "forced tokens have no logits");

@@ -175,7 +175,7 @@ fn matcher_of_items() -> Box<dyn Matcher> {
     matcher(of_schema(schema), 100_000)
 }
 
-/// oneOf inside oneOf: alternatives that cannot be told apart before the end.
+/// oneOf inside oneOf: alternatives that differ only at the end.
 #[test]
 fn nested_one_of() {
     let mut schema = r#"{"type":"integer","minimum":1}"#.to_string();

@@ -100,7 +100,7 @@ impl Automaton {
         }
     }
 
-    /// States told apart until nothing changes (Moore).
+    /// Splits the classes of states until nothing changes (Moore).
     fn smallest(self) -> Automaton {
         let mut group: Vec<usize> = self.accepting.iter().map(|&yes| usize::from(yes)).collect();
         loop {

@@ -98,7 +98,7 @@ impl ItemSet {
         self.items.insert((tokens.to_vec(), item))
     }
 
-    /// Removes the items of which `which` says so; how many there were.
+    /// Removes the items for which `which` is true, and counts them.
     pub fn remove(&mut self, which: impl Fn(&Item) -> bool) -> u64 {
         let before = self.items.len();
         self.items.retain(|item| !which(item));

@@ -111,7 +111,7 @@ impl RuleTable {
         Ok(self.memory.values.beginning_as(parts, &values))
     }
 
-    /// The values of which one must not come again in `place`, or only together with others.
+    /// The values that must not come again in `place`, or only together with others.
     fn watched_in(&mut self, place: PlaceId, exprs: &mut Exprs) -> Result<Vec<ValueId>> {
         match self.memory.place(place) {
             ValuePlace::Item(next) => self.repeated(next, exprs),
@@ -177,7 +177,7 @@ impl RuleTable {
 
     fn has_spare_completions(&mut self, start: &ObjectState, exprs: &mut Exprs) -> Result<bool> {
         let keys = self.named_next(start);
-        // A key of which there are always values left.
+        // A key that always has values left.
         let mut ample = None;
         for &key in &keys {
             if self.has_unbounded(start, key, exprs)? {
