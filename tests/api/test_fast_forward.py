@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import logitree as lt
+from grammars import tokens_of
 from logitree._certain import Speller, _whole
 from table_engine import DraftingEngine, TableEngine
 
@@ -142,13 +143,7 @@ class Sentence:
 
     def tokenize(self, text: str) -> list[int]:
         """The longest token that fits, after a space."""
-        data, made = b" " + text.encode(), list[int]()
-        while data:
-            found = self.vocabulary.trie.longest_match(data)
-            assert found is not None
-            made.append(found[0])
-            data = data[found[1] :]
-        return made
+        return tokens_of(self.vocabulary, " " + text)
 
 
 def test_a_speller_gives_the_bytes_that_it_was_given() -> None:

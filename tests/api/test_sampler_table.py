@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 import logitree as lt
+import sampler_docs
 from logitree import _core, samplers
-
-ROOT = Path(__file__).parents[2]
-
-
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("sampler_docs", ROOT / "scripts/sampler_docs.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_generated_files_are_what_the_table_gives() -> None:
-    for path, text in script().files().items():
+    for path, text in sampler_docs.files().items():
         assert path.read_text(encoding="utf-8") == text, f"run python scripts/sampler_docs.py: {path.name} differs"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import io
 import re
 import runpy
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import cookbook_docs
 from logitree.engines import llama_cpp
 
 REPOSITORY = next(folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists())
@@ -116,11 +116,6 @@ def test_a_recipe_is_short(script: Path) -> None:
 
 
 def test_the_readme_shows_every_recipe_as_it_is() -> None:
-    spec = importlib.util.spec_from_file_location("cookbook_docs", REPOSITORY / "scripts" / "cookbook_docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    cookbook_docs = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(cookbook_docs)
     text = (COOKBOOK / "README.md").read_text("utf-8")
     assert text == cookbook_docs.filled(text), "run: make docs"
     assert (

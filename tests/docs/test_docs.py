@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import api_docs
 import logitree
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -176,11 +177,6 @@ def test_paths_exist(document: Path) -> None:
 
 
 def test_the_surface_is_what_docs_list() -> None:
-    spec = importlib.util.spec_from_file_location("api_docs", REPOSITORY / "scripts" / "api_docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    api_docs = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(api_docs)
     text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
     assert text == api_docs.markdown(), "run: python scripts/api_docs.py > docs/api.md"
     package, *modules = re.split(r"^## logitree\.", text, flags=re.MULTILINE)

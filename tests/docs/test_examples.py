@@ -40,7 +40,6 @@ SAYS = {
 
 def run(script: Path, monkeypatch: pytest.MonkeyPatch, *args: str) -> None:
     """Runs it as `python examples/script.py args` does."""
-    monkeypatch.syspath_prepend(str(EXAMPLES))
     monkeypatch.setattr("sys.argv", [str(script), *args])
     runpy.run_path(str(script), run_name="__main__")
 

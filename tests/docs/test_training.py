@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import profile_guided
 import pytest
 
 import logitree as lt
+import profile_guided
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 TRAINING = REPOSITORY / "scripts" / "training"

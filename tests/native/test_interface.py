@@ -8,8 +8,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import c_header
 import pytest
+
+import c_header
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

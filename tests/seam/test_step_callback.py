@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import tiny
 
 import logitree as lt
 
 
-def _tiny() -> Any:
-    path = Path(__file__).resolve().parents[2] / "examples" / "tiny.py"
-    spec = importlib.util.spec_from_file_location("tiny", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TINY = _tiny()
-
-
 @pytest.fixture(scope="module")
 def engine() -> Any:
-    return TINY.TinyEngine(TINY.STORY)
+    return tiny.TinyEngine(tiny.STORY)
 
 
 def finish(engine: Any, **options: Any) -> lt.Finish:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import logitree as lt
+from grammars import tokens_of
 from logitree.engines import ContextFull, Engine, Session
 
 
@@ -73,13 +74,7 @@ class DraftingEngine(TableEngine):
 
     def tokenize(self, text: str) -> list[int]:
         """The longest token that fits, again and again."""
-        data, made = text.encode(), list[int]()
-        while data:
-            found = self.vocabulary.trie.longest_match(data)
-            assert found is not None
-            made.append(found[0])
-            data = data[found[1] :]
-        return made
+        return tokens_of(self.vocabulary, text)
 
     def session(self) -> DraftingSession:
         """A sequence that remembers all of its tokens."""
