@@ -34,7 +34,7 @@ from logitree_bench.maskbench._summary import (
 )
 from logitree_bench.maskbench._worker import ACCEPTED, FAILED, REFUSED, Measured, Verdict, measure
 
-A, B, END = ord("a"), ord("b"), 256
+A, END = ord("a"), 256
 
 
 class Fake:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import weakref
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ import logitree as lt
 from logitree.engines import ContextFull, Engine, Session
 from logitree.engines._llama_cpp_rows import Row, places
 from logitree.engines.llama_cpp import LlamaCpp
-from slow_beams import walk_of
+from slow_beams import step, walk_of
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
 
@@ -43,12 +42,6 @@ def france(engine: LlamaCpp) -> list[int]:
 def alone(engine: LlamaCpp, rows: list[list[int]]) -> np.ndarray:
     """Logits after each row, in the engine's ordinary session: the slow obvious version."""
     return np.stack([engine.session().evaluate(row).copy() for row in rows])
-
-
-def step(session: Session, parents: Any, tokens: Any) -> np.ndarray:
-    """The logits of new rows of old ones, a token more each."""
-    session.reorder(parents)
-    return np.asarray(session.evaluate_rows([[int(token)] for token in tokens]))
 
 
 def test_it_is_an_engine_of_beams(engine: LlamaCpp) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from logitree.engines import ContextFull, Session
+from logitree.engines import ContextFull
 from logitree.engines.transformers import Transformers, TreeLogitsProcessor, prefix_allowed_tokens_fn
-from slow_beams import walk_of
+from slow_beams import step, walk_of
 from tiny_models import alone, near, tiny
 
 pytestmark = pytest.mark.peers
@@ -28,12 +28,6 @@ ITEMS = [(5, 6), (5, 6, 7), (5, 8, 9), (10,), (11, 12, 13, 14), (11, 12, 15), (1
 @pytest.fixture(scope="module", params=["gpt2", "llama"])
 def model(request: pytest.FixtureRequest) -> Any:
     return tiny(request.param)
-
-
-def step(session: Session, parents: Any, tokens: Any) -> np.ndarray:
-    """The logits of new rows of old ones, a token more each."""
-    session.reorder(parents)
-    return np.asarray(session.evaluate_rows([[int(token)] for token in tokens]))
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "sliding"])

@@ -177,3 +177,9 @@ def naive(
                 taken[path[-1]] = taken.get(path[-1], 0) + 1
     merged = {tokens: (score / len(tokens) ** power, score, tokens) for k in kept for _, score, tokens in k}
     return sorted(merged.values(), key=lambda entry: -entry[0])[:returned]
+
+
+def step(session: Session, parents: Any, tokens: Any) -> np.ndarray:
+    """The logits of new rows of old ones, a token more each."""
+    session.reorder(parents)
+    return np.asarray(session.evaluate_rows([[int(token)] for token in tokens]))
