@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::append::append;
-use super::rules::{Intersected, Rule, RuleBody, RuleId, Rules};
+use super::rules::{Intersected, Rule, RuleBody, RuleId, Rules, TokenNames};
 use super::Regex;
 
 /// Bodies that a regular language is unfolded from at most.
@@ -48,17 +48,23 @@ impl Rules {
 
     /// Whether a rule names tokens.
     pub fn names_tokens(&self) -> bool {
+        !self.named_tokens().is_empty()
+    }
+
+    /// The tokens that the rules name.
+    pub fn named_tokens(&self) -> Vec<&TokenNames> {
         let mut left: Vec<&RuleBody> = self.rules.iter().map(|rule| &rule.body).collect();
+        let mut named = Vec::new();
         while let Some(body) = left.pop() {
             match body {
-                RuleBody::Tokens(_) => return true,
+                RuleBody::Tokens(names) => named.push(names),
                 RuleBody::Seq(parts) | RuleBody::Alt(parts) => left.extend(parts),
                 RuleBody::Repeat { of, .. } => left.push(of),
-                RuleBody::Both(both) if both.rules.names_tokens() => return true,
-                RuleBody::Lexeme(_) | RuleBody::Ref(_) | RuleBody::Json(_) | RuleBody::Both(_) => {}
+                RuleBody::Both(both) => left.extend(both.rules.rules.iter().map(|rule| &rule.body)),
+                RuleBody::Lexeme(_) | RuleBody::Ref(_) | RuleBody::Json(_) => {}
             }
         }
-        false
+        named
     }
 
     /// The regular language that these rules are; `None` for rules that refer to themselves, name tokens or hold a schema,

@@ -19,7 +19,7 @@ use logitree_grammar::expr::Exprs;
 use logitree_grammar::json_schema::{self, JsonRules};
 use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
 use logitree_tokens::mask;
-use logitree_tokens::vocabulary::Vocabulary;
+use logitree_tokens::vocabulary::{TokenKind, Vocabulary};
 use serde_json::Value;
 
 /// What a grammar may cost while it runs.
@@ -117,6 +117,24 @@ impl Grammar {
     ) -> Result<Arc<Grammar>> {
         let key = Key::new::<Grammar>(Arc::clone(node.written()), &(ends, limits));
         kept(vocabulary, key, |vocabulary| Grammar::new(node.rules()?, vocabulary, ends, limits))
+    }
+
+    /// Whether `node` names a token of `vocabulary` that is text. How that text is spelled is then said by the grammar; control
+    /// tokens and user-defined tokens have no other spelling.
+    ///
+    /// # Errors
+    /// As [`GrammarNode::rules`]; [`ErrorKind::Constraint`] if a token is not in the vocabulary.
+    pub fn names_text(node: &GrammarNode, vocabulary: &Vocabulary) -> Result<bool> {
+        let is_text = |id: TokenId| {
+            let kind = vocabulary.kind(id);
+            kind.is_text() && kind != TokenKind::UserDefined
+        };
+        for set in node.rules()?.named_tokens() {
+            if resolve(set, vocabulary)?.ids(vocabulary.len()).into_iter().any(is_text) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Finds ahead what grammars need of a vocabulary: its trie, and the tables of JSON's strings, keys, numbers and

@@ -318,6 +318,12 @@ impl PyGrammar {
         PyGrammar { value: Some(value), ..PyGrammar::new(self.part.clone()) }
     }
 
+    /// Whether it names a token that is text in this vocabulary, and so says how that text is spelled.
+    fn _names_text(&self, py: Python<'_>, vocabulary: &Bound<'_, PyVocabulary>) -> PyResult<bool> {
+        let known = &vocabulary.get().0;
+        py.detach(|| Grammar::names_text(&self.part, known)).map_err(to_py)
+    }
+
     /// What a complete output means: the text itself, or what the grammar's maker reads in it.
     #[pyo3(signature = (text, _tokens, /))]
     fn value<'py>(
