@@ -12,7 +12,8 @@ from ._errors import error
 from ._params import ChainParams, SamplingParams
 
 if TYPE_CHECKING:
-    from ._row import OnStep, Tokenizations
+    from ._row import OnStep
+    from ._spelling import Tokenization
     from .speculation import Drafter
 
 UNLIMITED = 1 << 62
@@ -23,7 +24,6 @@ MAX_LOGPROBS = 1000
 """The most of the likeliest tokens that each token comes with."""
 
 _LIMITS = ("keep", "raise", "close")
-_TOKENIZATIONS = ("all", "canonical", "fast_forward")
 _USUAL = ("max_tokens", "stop", "seed", "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "trace", "chat")
 """Keywords that the error for an unknown one lists."""
 
@@ -41,7 +41,7 @@ class GenerateOptions(SamplingParams, total=False):
     trace: bool
     logprobs: int | bool | None
     on_step: OnStep | None
-    tokenizations: Tokenizations
+    tokenization: Tokenization
     drafter: Drafter | None
     heal: bool | None
 
@@ -73,7 +73,7 @@ ELSEWHERE = {
     "tools": "constraint=Protocol.of(engine).constraint(tools=tools), from logitree.protocols",
     "thought": "constraint=ReasoningBudget(...) + constraint",
     "following": "constraint=OneOf(values, following=...)",
-    "canonical": 'constraint=OneOf(values, tokenizations="canonical")',
+    "canonical": 'tokenization="canonical"',
     "max_new_tokens": "max_tokens=",
     "max_completion_tokens": "max_tokens=",
     "max_length": "max_tokens=, of the output alone",
@@ -202,12 +202,11 @@ def read_answers(n: Any, several: bool) -> int | None:
     return number
 
 
-def check_choices(*, on_limit: Any, tokenizations: Any) -> None:
-    """Options that are one of a few words."""
-    for name, value, words in (("on_limit", on_limit, _LIMITS), ("tokenizations", tokenizations, _TOKENIZATIONS)):
-        if value not in words:
-            shown = ", ".join(f'"{word}"' for word in words)
-            raise error(_core.ConstraintError, f"{name} is {value!r}", help=f"give one of {shown}")
+def check_limit(on_limit: Any) -> None:
+    """A ConstraintError where `on_limit` is none of its words."""
+    if on_limit not in _LIMITS:
+        shown = ", ".join(f'"{word}"' for word in _LIMITS)
+        raise error(_core.ConstraintError, f"on_limit is {on_limit!r}", help=f"give one of {shown}")
 
 
 def check_kinds(

@@ -46,7 +46,7 @@ class Speller:
             return 0, []
         before = self._before(held, movable)
         joined = b"".join(before)
-        made = self._tokens(joined + text)
+        made = self.tokens(joined + text)
         if made is not None:
             ends = [0, *accumulate(len(self.vocabulary[token]) for token in made)]
             at = len(joined)
@@ -55,7 +55,7 @@ class Speller:
                     return back, made[ends.index(at) :]
                 if back < len(before):
                     at -= len(before[-1 - back])
-        return 0, self._tokens(text) or []
+        return 0, self.tokens(text) or []
 
     def _before(self, held: Sequence[int], movable: int) -> list[bytes]:
         """The bytes of the last tokens, from the beginning of a character on; none of them special."""
@@ -70,7 +70,7 @@ class Speller:
             del pieces[0]
         return pieces
 
-    def _tokens(self, data: bytes) -> list[int] | None:
+    def tokens(self, data: bytes) -> list[int] | None:
         """The tokenizer's tokens of bytes, which they spell exactly; None where it gives none such."""
         try:
             text = data.decode()

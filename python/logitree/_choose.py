@@ -18,6 +18,7 @@ from ._generation import Generation
 from ._healing import healed, is_healed
 from ._loop import checked_prompt
 from ._reasoning import ReasoningBudget
+from ._spelling import Tokenization, read_tokenization
 from .engines import Engine, Messages
 from .engines import open as open_engine
 
@@ -28,7 +29,7 @@ Method = Literal["exact", "greedy"]
 """How a value is chosen."""
 
 _METHODS = (None, "exact", "greedy")
-_SPELLINGS = (None, "all", "canonical")
+_SPELLINGS = ("auto", "any", "canonical")
 _NOT_SAMPLING = {"max_tokens", "stop", "chat", "on_limit", "force", "trace", "on_step", "drafter", "logprobs", "heal"}
 """Options of `generate` that are no sampling."""
 _OF_EXACT = ("chat", "heal", "max_tokens")
@@ -77,7 +78,7 @@ def choose(
     The probability of a value is the product of the model's own probabilities of its tokens, each among all tokens of
     the vocabulary at temperature 1, divided by the sum of these products over all values. `following` of a `OneOf`
     counts as part of each value. A value that is the beginning of another (its tokens of the other's tokens; with
-    `tokenizations="all"` its text of the other's text) counts with an end-of-generation token after it. What would come
+    `tokenization="any"` its text of the other's text) counts with an end-of-generation token after it. What would come
     after any other value does not count.
 
     Args:
@@ -93,10 +94,10 @@ def choose(
             sum to 1, so that values that are likely anywhere gain nothing from that. True: without means an empty text
             in the prompt's place, or in that of the last message; a prompt: after this one instead.
         on_event: called with every event where tokens are decoded.
-        options: `chat`, `heal` and `max_tokens` (the most tokens of a value) as of `generate`; and `tokenizations`,
-            which tokens spell a value: "canonical", those of the model's own tokenizer, or "all", which sums all
-            spellings but for a millionth at most. By default canonical where the tokenizer spells the values, else
-            all. With "greedy", and for the reasoning, all options of `generate`.
+        options: `chat`, `heal` and `max_tokens` (the most tokens of a value) as of `generate`; and `tokenization`,
+            which tokens spell a value: "canonical", those of the model's own tokenizer, or "any", which sums all
+            spellings but for a millionth at most. By default "auto": canonical where the tokenizer spells the values,
+            else any. With "greedy", and for the reasoning, all options of `generate`.
 
     Raises:
         IncompleteError: a value has more tokens than `max_tokens`, or does not fit into the context; or the generation
@@ -116,7 +117,8 @@ def choose(
     if "n" in decoding:
         raise TypeError("choose() has no n=: write generate(model, prompt, values, n=...) for several draws")
     check_kinds(**decoding)
-    tokenizations: Any = decoding.pop("tokenizations", None)
+    given, old = decoding.pop("tokenization", "auto"), decoding.pop("tokenizations", None)
+    spelling = read_tokenization(given, old)
     sampling = sorted(decoding.keys() - _NOT_SAMPLING)
     method = method or ("greedy" if sampling else "exact")
     several = is_several(prompt)
@@ -125,11 +127,12 @@ def choose(
     if method == "greedy":
         if calibrate is not False:
             raise error(_core.ConstraintError, "calibrate needs exact probabilities", help='give method="exact"')
-        chosen = _greedy(engine, prompts, constraint, then, tokenizations, on_event, decoding)
+        chosen = _greedy(engine, prompts, constraint, then, spelling, on_event, decoding)
     else:
         thinks = constraint if isinstance(constraint, ReasoningBudget) else None
-        _check_exact(thinks is not None, tokenizations, calibrate, sampling, decoding)
-        spelling = tokenizations or ("canonical" if then.tokenizations == "canonical" else None)
+        _check_exact(thinks is not None, spelling, calibrate, sampling, decoding)
+        if spelling == "auto" and then.is_spelled:
+            spelling = "canonical"
         exact = _Exact(engine, then, spelling, decoding, calibrate)
         chosen = [exact.after(one, thinks, on_event) for one in prompts]
     return chosen if several else chosen[0]
@@ -148,12 +151,12 @@ def _values(values: Any) -> OneOf | ReasoningBudget:
 
 
 def _check_exact(
-    thinks: bool, tokenizations: Any, calibrate: Any, sampling: list[str], options: dict[str, Any]
+    thinks: bool, spelling: Tokenization, calibrate: Any, sampling: list[str], options: dict[str, Any]
 ) -> None:
     """Errors of options that mean nothing with exact probabilities."""
-    if tokenizations not in _SPELLINGS:
-        message = f"tokenizations is {tokenizations!r}, and probabilities are exact"
-        raise error(_core.ConstraintError, message, help='give "all" or "canonical", or method="greedy"')
+    if spelling not in _SPELLINGS:
+        message = f"tokenization is {spelling!r}, and probabilities are exact"
+        raise error(_core.ConstraintError, message, help='give "any" or "canonical", or method="greedy"')
     if thinks and calibrate is not False:
         message = "calibrate with a reasoning, which differs without the prompt"
         raise error(_core.ConstraintError, message, help="leave one of them out")
@@ -172,15 +175,13 @@ def _greedy(
     prompts: list[Any],
     constraint: OneOf | ReasoningBudget,
     one_of: OneOf,
-    tokenizations: str | None,
+    spelling: Tokenization,
     on_event: Callable[[Event], None] | None,
     options: dict[str, Any],
 ) -> list[Choice]:
     """Token by token, all prompts together."""
     options = _decoding(constraint, one_of, options)
-    if tokenizations is not None:
-        options["tokenizations"] = tokenizations
-    options["trace"] = True
+    options |= {"tokenization": spelling, "trace": True}
     made = generate(engine, prompts, [constraint] * len(prompts), **options)
     for _, event in made.events():
         if on_event is not None:
@@ -203,7 +204,7 @@ class _Exact:
     """Exact choices of one set of values by one model; `neutral` is the `calibrate` of `choose`."""
 
     def __init__(
-        self, engine: Engine, one_of: OneOf, spelling: str | None, options: Mapping[str, Any], neutral: bool | Prompt
+        self, engine: Engine, one_of: OneOf, spelling: Tokenization, options: Mapping[str, Any], neutral: bool | Prompt
     ) -> None:
         self.engine, self.one_of, self.spelling, self.options = engine, one_of, spelling, options
         self.texts = list(dict.fromkeys(whole(one_of)))

@@ -7,12 +7,16 @@ import json
 import math
 import re
 import typing
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
 
 from . import _core
 from ._errors import error
+
+if TYPE_CHECKING:
+    from ._spelling import Spelling
 
 Tokenize = Callable[[str], Sequence[int]]
 """A model's own tokenisation of a text, without special tokens."""
@@ -27,6 +31,8 @@ class Context:
     """The model's own tokenisation; None where no engine is involved."""
     prompt: Sequence[int] = ()
     """The prompt's token ids."""
+    spelling: Spelling | None = None
+    """The tokenizer's own spelling, for parts of the constraint that are about text; None: any spelling."""
 
 
 @runtime_checkable
@@ -77,6 +83,10 @@ def bind_in(constraint: Constraint | _core.Matcher, context: Context) -> _core.M
     """As `bind`, for what `constraint_of` gave."""
     if isinstance(constraint, _core.Matcher):
         return constraint.fork()
+    if context.spelling is not None:
+        spelled = context.spelling.matcher(constraint, context)
+        if spelled is not None:
+            return spelled
     in_context = getattr(constraint, "bind", None)
     matcher = constraint.matcher(context.vocabulary) if in_context is None else in_context(context)
     if not isinstance(matcher, _core.Matcher):
@@ -167,42 +177,39 @@ class OneOf:
             which are written as JSON; members of enums, written as their values. `Generation.value` is the element.
         following: text that comes right after the value and is generated too, such as a closing quote. It marks the
             end of a value that is a prefix of another one; without it the end-of-generation tokens do.
-        tokenizations: "all": every sequence of tokens that spells a value; "canonical": only the model's own
-            tokenisation, which forces more tokens and so needs fewer forward passes.
-        tokenize: the model's own tokenisation for "canonical"; None: the engine's.
+        tokenize: spells each value, with what follows it, in one way; None: every way is allowed, and `generate` takes
+            the tokenizer's own (`tokenization=`).
+        tokenizations: deprecated; `generate(tokenization="canonical")` or `tokenize` replaces "canonical".
 
     Raises:
-        ConstraintError: no values, two values with the same text, or an option that is unknown.
+        ConstraintError: no values, or two values with the same text.
         TypeError: `values` is one text, or an element has no plain text.
     """
 
-    __slots__ = ("_native", "following", "texts", "tokenizations", "tokenize", "values")
+    __slots__ = ("_by_engine", "_native", "following", "texts", "tokenize", "values")
 
     def __init__(
         self,
         values: Iterable[Any],
         *,
         following: str | bytes | None = None,
-        tokenizations: Literal["all", "canonical"] = "all",
         tokenize: Tokenize | None = None,
+        tokenizations: Literal["all", "canonical"] | None = None,
     ) -> None:
         if isinstance(values, str | bytes):
             raise TypeError(f"{values[:40]!r} is one text: give a list of texts")
         if not isinstance(values, Iterable):
             raise TypeError(f"values is {values!r:.60}: give a list of texts")
-        if tokenizations not in ("all", "canonical"):
-            message = f"tokenizations is {tokenizations!r}"
-            raise error(_core.ConstraintError, message, help='give "all" or "canonical"')
-        if tokenize is not None and tokenizations == "all":
-            help = 'give tokenizations="canonical" too'
-            raise error(_core.ConstraintError, "tokenize is for canonical tokenisations", help=help)
+        if tokenizations is not None:
+            _check_old(tokenizations, tokenize)
         self.values: tuple[Any, ...] = tuple(values)
         """The values, as they were given."""
         if not self.values:
             raise error(_core.ConstraintError, "there is nothing to choose from", help="give at least one value")
         self.texts: tuple[str | bytes, ...] = tuple(_plain_text(value) for value in self.values)
         """How each value is written."""
-        self.following, self.tokenizations, self.tokenize = following, tokenizations, tokenize
+        self.following, self.tokenize = following, tokenize
+        self._by_engine = tokenizations == "canonical" and tokenize is None
         seen: dict[bytes, Any] = {}
         for value, text in zip(self.values, self.texts, strict=True):
             key = _bytes(text)
@@ -220,15 +227,28 @@ class OneOf:
             end_tokens: ids that end a value; None: the vocabulary's end-of-generation ids.
 
         Raises:
-            ConstraintError: the vocabulary cannot spell a value, or canonical tokenisations are asked for and no
-                `tokenize` is known.
+            ConstraintError: the vocabulary cannot spell a value, or `tokenize` does not.
         """
+        if self._by_engine:
+            message = 'tokenizations="canonical" needs tokenize=, a function str -> ids'
+            raise error(_core.ConstraintError, message)
         ends = None if end_tokens is None else list(end_tokens)
         return self._choices(self.tokenize).matcher(vocabulary, end_tokens=ends)
 
     def bind(self, context: Context) -> _core.Matcher:
         """As `matcher`, with the engine's tokenisation."""
-        return self._choices(self.tokenize or context.tokenize).matcher(context.vocabulary)
+        if self._by_engine and context.tokenize is not None:
+            return self._choices(context.tokenize).matcher(context.vocabulary)
+        return self.matcher(context.vocabulary)
+
+    @property
+    def is_spelled(self) -> bool:
+        """Whether each value is spelled in one way, whatever `generate` is asked for."""
+        return self.tokenize is not None or self._by_engine
+
+    def after(self, lead: bytes) -> OneOf:
+        """The same texts, each after another one."""
+        return OneOf([lead + _bytes(text) for text in self.texts], following=self.following)
 
     def value(self, text: str, tokens: Sequence[int]) -> Any:
         """The element that this output is."""
@@ -241,12 +261,7 @@ class OneOf:
         raise error(_core.ConstraintError, f"{text[:80]!r} is none of the values")
 
     def _choices(self, tokenize: Tokenize | None) -> _core.Choices:
-        """The core's form, the one last made: canonical spellings are those of one function."""
-        if self.tokenizations == "all":
-            tokenize = None
-        elif tokenize is None:
-            message = 'tokenizations="canonical" needs tokenize=, a function str -> ids'
-            raise error(_core.ConstraintError, message)
+        """The core's form, the one last made, in the spelling of a function; None: in every spelling."""
         known = self._native
         if known is not None and known[0] == tokenize:
             return known[1]
@@ -256,13 +271,13 @@ class OneOf:
             try:
                 tokens = [list(tokenize((_bytes(text) + following).decode())) for text in self.texts]
             except UnicodeDecodeError as wrong:
-                raise TypeError("canonical choices must be text: one is not UTF-8") from wrong
+                raise TypeError("spelled choices must be text: one is not UTF-8") from wrong
         made = _core.Choices(self.texts, following=self.following, tokens=tokens)
         self._native = (tokenize, made)
         return made
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.texts, tuple(map(type, self.values)), self.following, self.tokenizations, self.tokenize)
+        return (self.texts, tuple(map(type, self.values)), self.following, self.tokenize, self._by_engine)
 
     def _grammar(self) -> _core.Grammar:
         """The same texts as a grammar."""
@@ -272,12 +287,7 @@ class OneOf:
     def __or__(self, other: Any) -> Any:
         if isinstance(other, OneOf) and self._key()[2:] == other._key()[2:]:
             kept = [*self.values, *(value for value in other.values if value not in self.values)]
-            return OneOf(
-                kept,
-                following=self.following,
-                tokenizations=self.tokenizations,
-                tokenize=self.tokenize,
-            )
+            return self._of(kept)
         if isinstance(other, OneOf | _core.Grammar | str):
             return self._grammar() | (other._grammar() if isinstance(other, OneOf) else other)
         return _composed("either", self, other)
@@ -303,12 +313,11 @@ class OneOf:
             kept = [v for v, text in zip(self.values, self.texts, strict=True) if other.matches(text)]
         if not kept:
             raise error(_core.ConstraintError, "the intersection is empty", help="no value is allowed by both sides")
-        return OneOf(
-            kept,
-            following=self.following,
-            tokenizations=self.tokenizations,
-            tokenize=self.tokenize,
-        )
+        return self._of(kept)
+
+    def _of(self, values: Iterable[Any]) -> OneOf:
+        """Other values with the same options."""
+        return _one_of(tuple(values), self.following, self.tokenize, self._by_engine)
 
     __rand__ = __and__
 
@@ -328,20 +337,35 @@ class OneOf:
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _one_of, (self.values, self.following, self.tokenizations, self.tokenize)
+        return _one_of, (self.values, self.following, self.tokenize, self._by_engine)
 
     def __repr__(self) -> str:
         shown = [f"[{', '.join(map(repr, self.values[:4]))}{', ...' if len(self) > 4 else ''}]"]
         if self.following is not None:
             shown.append(f"following={self.following!r}")
-        if self.tokenizations != "all":
-            shown.append(f"tokenizations={self.tokenizations!r}")
+        if self.tokenize is not None:
+            shown.append(f"tokenize={self.tokenize!r}")
         return f"OneOf({', '.join(shown)})"
 
 
-def _one_of(values: tuple[Any, ...], following: Any, tokenizations: Any, tokenize: Any) -> OneOf:
-    """A `OneOf` from a pickle."""
-    return OneOf(values, following=following, tokenizations=tokenizations, tokenize=tokenize)
+def _one_of(values: tuple[Any, ...], following: Any, tokenize: Any, by_engine: bool) -> OneOf:
+    """A `OneOf` of other values, or from a pickle."""
+    made = OneOf(values, following=following, tokenize=tokenize)
+    made._by_engine = by_engine
+    return made
+
+
+def _check_old(tokenizations: Any, tokenize: Tokenize | None) -> None:
+    """`tokenizations` of 0.1, which goes with the next release."""
+    if tokenizations not in ("all", "canonical"):
+        message = f"tokenizations is {tokenizations!r}"
+        raise error(_core.ConstraintError, message, help='leave it out; generate has tokenization="canonical"')
+    if tokenizations == "all" and tokenize is not None:
+        raise error(_core.ConstraintError, "tokenize spells each value in one way", help='leave out "all"')
+    new = "leave it out"
+    if tokenizations == "canonical":
+        new = 'give tokenize alone, or generate(tokenization="canonical")'
+    warnings.warn(f"tokenizations= of OneOf goes with the next release: {new}", DeprecationWarning, stacklevel=3)
 
 
 def _bytes(text: str | bytes) -> bytes:

@@ -96,12 +96,12 @@ class TextTree:
 
 
 def scores(
-    engine: Engine, prompt: Sequence[int], one_of: OneOf, spelling: str | None, most: int | None, lead: bytes = b""
+    engine: Engine, prompt: Sequence[int], one_of: OneOf, spelling: str, most: int | None, lead: bytes = b""
 ) -> Scores:
     """The log-probability of each different text of a `OneOf`.
 
     Args:
-        spelling: "canonical", "all", or None: canonical where the engine has a tokenizer that spells the texts.
+        spelling: "canonical", "any", or "auto": canonical where the engine has a tokenizer that spells the texts.
         most: most tokens of a text.
         lead: text that was taken back from the prompt and precedes each text.
 
@@ -112,7 +112,7 @@ def scores(
         LogitsError: NaN among the logits, or no text has a probability.
     """
     texts = [lead + text for text in dict.fromkeys(whole(one_of))]
-    spelled = None if spelling == "all" else canonical(engine, one_of, texts, is_asked=spelling == "canonical")
+    spelled = None if spelling == "any" else canonical(engine, one_of, texts, is_asked=spelling == "canonical")
     any_spelling = OneOf(texts)
     if len(texts) == 1:
         spelled = (texts[0] and spelled) or [tuple(_matcher(any_spelling, engine).shortest_ending(engine.vocabulary))]
@@ -161,7 +161,7 @@ def canonical(engine: Engine, one_of: OneOf, texts: Sequence[bytes], *, is_asked
     tokenize = one_of.tokenize or engine.tokenize
     if tokenize is None:
         if is_asked:
-            raise error(_core.ConstraintError, "the engine has no tokenizer", help='use tokenizations="all"')
+            raise error(_core.ConstraintError, "the engine has no tokenizer", help='give tokenization="any"')
         return None
     vocabulary, made = engine.vocabulary, []
     for text in texts:
@@ -173,7 +173,7 @@ def canonical(engine: Engine, one_of: OneOf, texts: Sequence[bytes], *, is_asked
         if not spells:
             if is_asked:
                 message = f"the tokenizer's tokens do not spell {text[:60]!r}"
-                raise error(_core.ConstraintError, message, help='use tokenizations="all"')
+                raise error(_core.ConstraintError, message, help='give tokenization="any"')
             return None
         made.append(tokens)
     return made
@@ -262,7 +262,7 @@ def _of_all(
         evaluated += len(level)
         if evaluated > MAX_PATHS:
             message = f"more than {MAX_PATHS} beginnings of spellings"
-            raise error(_core.LimitError, message, help='use tokenizations="canonical", or fewer and shorter values')
+            raise error(_core.LimitError, message, help='give tokenization="canonical", or fewer and shorter values')
         if most is not None and len(level[0].tokens) >= most:
             _check_lengths([(*level[0].tokens, 0)], most)
         logits_of, took = _level_logs(engine, prompt, level)

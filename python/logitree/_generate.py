@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from . import _core
 from ._arguments import (
     GenerateOptions,
-    check_choices,
     check_keywords,
     check_kinds,
+    check_limit,
     read_answers,
     read_logprobs,
     read_max_tokens,
@@ -21,19 +20,19 @@ from ._arguments import (
     whole,
 )
 from ._certain import Speller
-from ._constraint import Constraint, Context, Typed, bind_in, constraint_of
+from ._constraint import Constraint, Context, constraint_of
 from ._drafts import Drafts
 from ._errors import EngineError, error
 from ._generation import Generation, Generations, _Shared
-from ._healing import bind_after, bind_text, healed, holds_more, is_healed
+from ._healing import bind_text, healed, holds_more, is_healed
 from ._loop import Loop, checked_prompt
 from ._params import SamplingParams
-from ._row import OnStep, Options, Row, Tokenizations
+from ._row import OnStep, Options, Row
 from ._spans import stream_of
+from ._spelling import Tokenization, bind_spelled, read_tokenization
 from ._text import TextStream
 from .engines import Engine, Messages
 from .engines import open as open_engine
-from .skeleton import Skeleton
 from .speculation import Drafter
 
 if TYPE_CHECKING:
@@ -109,7 +108,7 @@ def generate(
     trace: bool = False,
     logprobs: int | bool | None = None,
     on_step: OnStep | None = None,
-    tokenizations: Tokenizations = "all",
+    tokenization: Tokenization = "auto",
     drafter: Drafter | None = None,
     heal: bool | None = None,
     **sampling: Unpack[SamplingParams],
@@ -148,10 +147,11 @@ def generate(
         on_step: called with the decoder and the model's logits before each token that is sampled, to steer it or to
             change parameters (`Decoder.steer`, `set`, `adapt`); not for forced tokens. It accepts no tokens itself, and
             its exceptions end the generation.
-        tokenizations: which tokens spell a constrained text. "all": those that the model picks. "canonical": of these
-            only sequences that the model's own tokenizer gives. "fast_forward": text that is certain in the tokenizer's
-            tokens, without asking the model, which may not be those that it would have picked; docs/speed.md has what
-            each costs and changes.
+        tokenization: which tokens spell a constrained text. "canonical": only sequences that the model's own tokenizer
+            gives, as in the texts that the model learnt from. "any": those that the model picks. "auto", the
+            default: "canonical" where the engine has its tokenizer and the constraint is about text, "any" otherwise.
+            "fast_forward": text that is certain in the tokenizer's tokens, without asking the model, which may not be
+            those that it would have picked. docs/tokenizer.md has the table, docs/speed.md what each costs and changes.
         drafter: proposes the next tokens (`logitree.speculation`), so that one forward pass decides several. Changes
             the cost, not the output. Used for one prompt, by engines whose sessions can roll back.
         heal: take the last tokens of a prompt back where a longer token may begin in them, and let the model spell
@@ -170,8 +170,10 @@ def generate(
         ConstraintError, PayloadError, SamplingError: arguments that cannot be honoured.
         TypeError: an unknown keyword, or a value that means no constraint. All of these at the call, not later.
     """
+    old: Any = sampling.pop("tokenizations", None)  # type: ignore[typeddict-item]
+    spelled = read_tokenization(tokenization, old)
     check_keywords(sampling)
-    check_choices(on_limit=on_limit, tokenizations=tokenizations)
+    check_limit(on_limit)
     check_kinds(chain=chain, chat=chat, force=force, trace=trace, on_step=on_step, drafter=drafter, heal=heal)
     stop = read_stop(stop)
     several = is_several(prompt)
@@ -181,9 +183,7 @@ def generate(
     seeds = read_seeds(seed, len(prompts), answers)
     read = [None if one is None else constraint_of(one) for one in constraints]
     chains = [_chain(chain, one, sampling) for one in seeds]
-    options = Options(
-        read_max_tokens(max_tokens), on_limit, force, trace, on_step, tokenizations, read_logprobs(logprobs)
-    )
+    options = Options(read_max_tokens(max_tokens), on_limit, force, trace, on_step, spelled, read_logprobs(logprobs))
     engine = open_engine(model)
     tokens = [checked_prompt(encoded(engine, one, chat), engine) for one in prompts]
     heals = [
@@ -253,18 +253,6 @@ def encoded(engine: Engine, prompt: Any, chat: bool | None) -> list[int]:
     raise TypeError(f"a prompt is a text, messages or token ids, not {type(prompt).__name__}{help}")
 
 
-@functools.lru_cache(maxsize=4)
-def canonical_matcher(
-    tokenizer: _core.Tokenizer, vocabulary: _core.Vocabulary, constraint: _core.Grammar | Skeleton
-) -> _core.Matcher:
-    """A matcher in the tokenizer's spelling, at the beginning.
-
-    Its copies share the masks that they find: the first text of a grammar or skeleton takes milliseconds a token, later
-    ones microseconds.
-    """
-    return tokenizer.canonical(constraint.matcher(vocabulary))
-
-
 def _row(
     engine: Engine,
     tokens: list[int],
@@ -282,11 +270,11 @@ def _row(
     # Nothing constrains the output after the text, or spans, which are counted from the beginning of their matcher.
     apart = bool(text) and (constraint is None or spans is not None)
     joined = bool(text) and not apart
-    matcher: _core.Matcher | None
-    if constraint is None:
-        matcher = None
-    else:
-        matcher = bind_after(text, constraint, context) if joined else bind_in(constraint, context)
+    matcher: _core.Matcher | None = None
+    is_canonical = False
+    if constraint is not None:
+        lead = text if joined else b""
+        matcher, is_canonical = bind_spelled(constraint, context, engine, options.tokenization, lead)
     if joined and matcher is not None and not holds_more(matcher, text, engine.vocabulary):
         return _row(engine, tokens, constraint, chain, seed, options, stop, drafter, heal=False)
     if matcher is not None and matcher.vocabulary_size > len(engine.vocabulary):
@@ -294,17 +282,6 @@ def _row(
             f"the matcher has {matcher.vocabulary_size} tokens, the model {len(engine.vocabulary)}",
             help="make the matcher with the engine's vocabulary",
         )
-    if options.tokenizations == "canonical" and matcher is not None:
-        own = engine.own_tokenizer
-        if own is None:
-            raise EngineError("the engine does not give its tokenizer", help='use tokenizations="all"')
-        inner = constraint.inner if isinstance(constraint, Typed) else constraint
-        if not joined and (
-            isinstance(inner, _core.Grammar) or (isinstance(inner, Skeleton) and not inner.is_prefilled)
-        ):
-            matcher = canonical_matcher(own, engine.vocabulary, inner).fork()
-        else:
-            matcher = own.canonical(matcher)
     chains = getattr(constraint, "span_chains", None)
     span_chains = None if chains is None else chains(chain)
     decoder = _core.Decoder(
@@ -319,13 +296,14 @@ def _row(
         decoder.activate(bind_text(text, engine.vocabulary, straddling=constraint is None))
     decoder.prime(kept)
     row = Row(decoder, context, TextStream(stop), constraint, seed, options, list(kept), list(kept), text)
-    row.spans, row.after = spans, matcher if apart else None
+    row.spans, row.after, row.is_canonical = spans, matcher if apart else None, is_canonical
     speller = None
     if constraint is not None and options.force and context.tokenize is not None:
         speller = Speller(engine.vocabulary, context.tokenize)
-    if options.tokenizations == "fast_forward":
+    if options.tokenization == "fast_forward":
         if context.tokenize is None:
-            raise EngineError("the engine has no tokenizer", help='use tokenizations="all", or give it tokenize(text)')
+            help = 'give tokenization="any", or the engine tokenize(text)'
+            raise EngineError("the engine has no tokenizer", help=help)
         row.speller = speller
     draft = None if drafter is None else drafter.begin(kept, engine.vocabulary)
     if speller is not None or draft is not None:

@@ -65,7 +65,7 @@ class Loop:
         try:
             act(row)
         except Exception as raised:
-            row.error = raised
+            row.fail(raised)
 
     def _prefill(self, session: Session) -> Iterator[None]:
         """Evaluates all of long prompts but what fits into one pass."""
@@ -131,7 +131,7 @@ class Loop:
         errors = dict(failed)
         for at, (row, _) in enumerate(stepping):
             if at in errors:
-                row.error = errors[at]
+                row.fail(errors[at])
             else:
                 self._guarded(row, lambda row, token=int(tokens[at]): self._take(row, row.picked(token)))  # type: ignore[misc]
 
@@ -166,7 +166,7 @@ class Loop:
                 right += same
                 del row.unseen[:same]
         except Exception as raised:
-            row.error = raised
+            row.fail(raised)
         if right < len(draft):
             session.rollback(len(draft) - right)
         return True

@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from . import _core
 from ._certain import Speller
@@ -15,6 +14,7 @@ from ._drafts import Drafts
 from ._errors import IncompleteError
 from ._events import Event, Finish, LogProbs, Source, Stats, Token
 from ._spans import SpanStream
+from ._spelling import Tokenization, explained
 from ._text import TextStream
 from .engines import Logits
 
@@ -24,9 +24,6 @@ _TEXT = ("normal", "byte", "user_defined")
 OnStep = Callable[[_core.Decoder, Logits], None]
 """Called before each token that is sampled, with the decoder, which it may steer, set and adapt, and the model's
 logits: float32 [V], read-only, valid during the call."""
-
-Tokenizations = Literal["all", "canonical", "fast_forward"]
-"""How certain text is cut into tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ class Options:
     force: bool
     trace: bool
     on_step: OnStep | None
-    tokenizations: Tokenizations = "all"
+    tokenization: Tokenization = "any"
     logprobs: int | None = None
     """How many of the likeliest tokens each sampled token comes with; None: no log-probabilities."""
 
@@ -72,6 +69,8 @@ class Row:
     """Text that was taken back from the prompt, and that tokens have not spelled again yet."""
     after: _core.Matcher | None = None
     """What constrains the tokens after that text, where it is no part of the decoder's constraint."""
+    is_canonical: bool = False
+    """Whether the constraint allows the tokenizer's own spelling alone."""
     speller: Speller | None = None
     """The model's own tokens of certain text, where it is asked for."""
     drafts: Drafts | None = None
@@ -115,6 +114,10 @@ class Row:
         """What is shown of these tokens."""
         return b"".join(map(self.bytes, tokens)).decode("utf-8", "replace")
 
+    def fail(self, raised: Exception) -> None:
+        """Ends the row with an error."""
+        self.error = explained(raised) if self.is_canonical else raised
+
     def answer_start(self) -> int:
         """How many of the output's first tokens are not part of the answer."""
         start = getattr(self.constraint, "answer_start", None)
@@ -135,7 +138,7 @@ class Row:
         """
         if not self.options.force:
             return taken
-        source: Source = "canonical" if self.options.tokenizations == "canonical" else "forced"
+        source: Source = "canonical" if self.is_canonical else "forced"
         while True:
             # First what may replace the last token: forced tokens would come between the two.
             if self.speller is not None and self._fast_forward(self.speller, taken):

@@ -53,7 +53,7 @@ class Composed(Composable):
 
     def bind(self, context: Context) -> _core.Matcher:
         """As `matcher`, with the engine's tokenisation and the prompt."""
-        return self._plan(context).matcher(context.vocabulary)
+        return self._plan(replace(context, spelling=None)).matcher(context.vocabulary)
 
     def value(self, text: str, tokens: Sequence[int]) -> Any:
         """What the output means to the first part where that is an output of it, and else the text."""
@@ -301,7 +301,7 @@ def _grammar(part: Part) -> _core.Grammar | None:
     """The part as a grammar, where it is one."""
     if isinstance(part, Typed):
         return part.inner
-    if isinstance(part, OneOf) and part.tokenizations == "all":
+    if isinstance(part, OneOf) and not part.is_spelled:
         try:
             return part._grammar()
         except _core.ConstraintError:  # bytes that are no text

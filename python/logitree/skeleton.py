@@ -451,6 +451,11 @@ class Skeleton:
         return self._prefill
 
     @property
+    def is_text(self) -> bool:
+        """Whether it says what text may come and nothing of its tokens: nothing is prefilled, no tree attached."""
+        return not self._prefill and self._tree is None
+
+    @property
     def id(self) -> str | None:
         """Its maker's name for it."""
         named: str | None = _json.loads(self._program.form()).get("id")

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 import time
 
 import pytest
 
 import logitree as lt
+from logitree._constraint import Context
 
 TOKENS = [b"A", b"B", b"L", b"AL", b"LL", b"ALL", b'"', b'L"', b'L" ', b"\xc3", b"\xa9", b"\xc3\xa9", b"</s>"]
 END = 12
@@ -28,7 +30,7 @@ def takes(matcher: lt.Matcher, *ways: list[int]) -> bool:
 def test_every_tokenisation() -> None:
     choices = lt.OneOf(["ALL", "B"])
     assert takes(choices.matcher(VOCABULARY), [5], [3, 2], [0, 4], [0, 2, 2], [1])
-    assert (len(choices), choices.tokenizations) == (2, "all")
+    assert (len(choices), choices.is_spelled) == (2, False)
     assert repr(choices) == "OneOf(['ALL', 'B'])"
     pieces = lt.OneOf([b"\xc3", "é"])
     assert pieces.texts == (b"\xc3", "é")
@@ -61,20 +63,33 @@ def test_canonical_only() -> None:
     def tokenize(text: str) -> list[int]:
         return {"ALL": [5], "A": [0], 'ALL"': [3, 7], 'A"': [0, 6], "B": [0]}[text]
 
-    choices = lt.OneOf(["ALL", "A", "A"], tokenizations="canonical", tokenize=tokenize).matcher(VOCABULARY)
+    choices = lt.OneOf(["ALL", "A", "A"], tokenize=tokenize).matcher(VOCABULARY)
     assert list(choices.allowed()) == [0, 5] and takes(choices, [5], [0])
-    choices = lt.OneOf(["ALL", "A"], tokenizations="canonical", tokenize=tokenize, following='"').matcher(VOCABULARY)
+    choices = lt.OneOf(["ALL", "A"], tokenize=tokenize, following='"').matcher(VOCABULARY)
     assert list(choices.allowed()) == [0, 3] and takes(choices, [3, 7], [0, 6])
     with pytest.raises(lt.ConstraintError, match='tokens given for choice "B" spell "A"'):
-        lt.OneOf(["B"], tokenizations="canonical", tokenize=tokenize).matcher(VOCABULARY)
-    with pytest.raises(lt.ConstraintError, match="needs tokenize"):
-        lt.OneOf(["A"], tokenizations="canonical").matcher(VOCABULARY)
-    with pytest.raises(lt.ConstraintError, match="tokenize is for canonical"):
-        lt.OneOf(["A"], tokenize=tokenize).matcher(VOCABULARY)
-    with pytest.raises(lt.ConstraintError, match='"all" or "canonical"'):
-        lt.OneOf(["A"], tokenizations="some")  # type: ignore[arg-type]
+        lt.OneOf(["B"], tokenize=tokenize).matcher(VOCABULARY)
     with pytest.raises(KeyError):
-        lt.OneOf(["Z"], tokenizations="canonical", tokenize=tokenize).matcher(VOCABULARY)
+        lt.OneOf(["Z"], tokenize=tokenize).matcher(VOCABULARY)
+
+
+def test_the_option_of_0_1_warns_and_means_what_it_meant() -> None:
+    with pytest.warns(DeprecationWarning, match='give tokenize alone, or generate\\(tokenization="canonical"\\)'):
+        old = lt.OneOf(["ALL"], tokenizations="canonical", tokenize=lambda text: [5])
+    assert takes(old.matcher(VOCABULARY), [5]) and list(old.matcher(VOCABULARY).allowed()) == [5]
+    with pytest.warns(DeprecationWarning, match="goes with the next release: leave it out"):
+        assert lt.OneOf(["A"], tokenizations="all") == lt.OneOf(["A"])
+    with pytest.warns(DeprecationWarning, match="give tokenize alone"):
+        engines = lt.OneOf(["ALL"], tokenizations="canonical")
+    assert engines.is_spelled and engines != lt.OneOf(["ALL"]) and pickle.loads(pickle.dumps(engines)) == engines
+    context = Context(VOCABULARY, lambda text: [0, 4])
+    assert list(engines.bind(context).allowed()) == [0]
+    with pytest.raises(lt.ConstraintError, match="needs tokenize"):
+        engines.matcher(VOCABULARY)
+    with pytest.raises(lt.ConstraintError, match="spells each value in one way"):
+        lt.OneOf(["A"], tokenizations="all", tokenize=lambda text: [0])
+    with pytest.raises(lt.ConstraintError, match="tokenizations is 'some'"):
+        lt.OneOf(["A"], tokenizations="some")  # type: ignore[arg-type]
 
 
 def test_special_tokens_spell_nothing() -> None:

@@ -164,7 +164,7 @@ def every_spelling(matcher: lt.Matcher) -> list[list[int]]:
 def test_all_spellings_together(seed: int, following: str | None) -> None:
     engine = DraftingEngine(seed, scale=1.0)
     one_of = lt.OneOf(["abc", "abcre", "red", " true", "b"], following=following)
-    chosen = lt.choose(engine, [120], one_of, tokenizations="all")
+    chosen = lt.choose(engine, [120], one_of, tokenization="any")
     sums: dict[bytes, list[float]] = {}
     spellings = every_spelling(one_of.matcher(engine.vocabulary))
     for tokens, log in zip(spellings, slowly(engine, [120], spellings), strict=True):
@@ -180,11 +180,11 @@ def test_an_engine_without_a_tokenizer_sums_all_spellings() -> None:
     class Bare(DraftingEngine):
         tokenize = None  # type: ignore[assignment]
 
-    asked = [lt.choose(engine, [120], ["abc", "red"], tokenizations="all") for engine in (DraftingEngine(1), Bare(1))]
+    asked = [lt.choose(engine, [120], ["abc", "red"], tokenization="any") for engine in (DraftingEngine(1), Bare(1))]
     plain = lt.choose(Bare(1), [120], ["abc", "red"])
     assert plain.probabilities == pytest.approx(asked[0].probabilities, abs=3e-6) == asked[1].probabilities
     with pytest.raises(lt.ConstraintError, match="no tokenizer"):
-        lt.choose(Bare(1), [120], ["abc", "red"], tokenizations="canonical")
+        lt.choose(Bare(1), [120], ["abc", "red"], tokenization="canonical")
 
 
 def test_a_tokenizer_that_spells_something_else_is_not_asked() -> None:
@@ -193,10 +193,10 @@ def test_a_tokenizer_that_spells_something_else_is_not_asked() -> None:
             return super().tokenize(" " + text)
 
     assert lt.choose(Spaced(1), [120], ["abc", "red"]).probabilities == pytest.approx(
-        lt.choose(DraftingEngine(1), [120], ["abc", "red"], tokenizations="all").probabilities, abs=3e-6
+        lt.choose(DraftingEngine(1), [120], ["abc", "red"], tokenization="any").probabilities, abs=3e-6
     )
     with pytest.raises(lt.ConstraintError, match="do not spell"):
-        lt.choose(Spaced(1), [120], ["abc", "red"], tokenizations="canonical")
+        lt.choose(Spaced(1), [120], ["abc", "red"], tokenization="canonical")
 
 
 def test_values_of_other_kinds() -> None:
@@ -219,7 +219,7 @@ def test_values_of_other_kinds() -> None:
 
 def test_many_prompts_give_many_choices() -> None:
     engine, prompts = TableEngine(2), ["x", "y", "zz"]
-    for options in ({}, {"method": "greedy"}, {"calibrate": "n"}, {"tokenizations": "all"}):
+    for options in ({}, {"method": "greedy"}, {"calibrate": "n"}, {"tokenization": "any"}):
         chosen = lt.choose(engine, prompts, ["ab", "ac", "b"], **options)
         alone = [lt.choose(engine, prompt, ["ab", "ac", "b"], **options) for prompt in prompts]
         assert [(c.value, c.probabilities) for c in chosen] == [(c.value, c.probabilities) for c in alone]
@@ -259,9 +259,9 @@ def test_a_thousand_values_and_long_ones() -> None:
     long = ["a" * 300 + "b", "a" * 300 + "c", "z" * 400]
     logs = slowly(engine, b"x", [value.encode() for value in long])
     assert lt.choose(engine, "x", long).probabilities == pytest.approx(shares(logs), rel=1e-3)
-    for spelling in ("canonical", None):
+    for spelling in ("canonical", "auto"):
         with pytest.raises(lt.IncompleteError, match="max_tokens is 5, and it has"):
-            lt.choose(DraftingEngine(1), [120], ["abc" * 10, "z"], max_tokens=5, tokenizations=spelling)
+            lt.choose(DraftingEngine(1), [120], ["abc" * 10, "z"], max_tokens=5, tokenization=spelling)
 
 
 def test_what_does_not_fit_is_an_error() -> None:
@@ -290,7 +290,7 @@ def test_logits_that_are_no_numbers_are_an_error() -> None:
         ({"method": "exact", "seed": 1}, lt.SamplingError, "exact probabilities and seed"),
         ({"on_step": print}, lt.ConstraintError, "on_step: exact probabilities decode no tokens"),
         ({"force": False}, lt.ConstraintError, "force"),
-        ({"tokenizations": "fast_forward"}, lt.ConstraintError, "tokenizations is 'fast_forward'"),
+        ({"tokenization": "fast_forward"}, lt.ConstraintError, "tokenization is 'fast_forward'"),
         ({"max_tokens": -1}, lt.LimitError, "max_tokens is -1"),
         ({"nonsense": 1}, Exception, "nonsense"),
     ],
@@ -337,7 +337,7 @@ def test_values_that_cannot_be_chosen() -> None:
     with pytest.raises(lt.ConstraintError, match="nothing to choose from"):
         lt.choose(engine, "x", [])
     with pytest.raises(lt.ConstraintError, match="do not spell"):
-        lt.choose(DraftingEngine(), "x", [b"\xff", "b"], tokenizations="canonical")
+        lt.choose(DraftingEngine(), "x", [b"\xff", "b"], tokenization="canonical")
     bytes_only = DraftingEngine()
     bytes_only.vocabulary = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)])
     with pytest.raises(lt.ConstraintError, match="beginning of"):
@@ -346,13 +346,13 @@ def test_values_that_cannot_be_chosen() -> None:
         lt.choose(engine, "x", ["\ud800", "b"])
 
 
-@pytest.mark.parametrize("spelling", ["canonical", "all"])
+@pytest.mark.parametrize("spelling", ["canonical", "any"])
 def test_the_end_of_a_prompt_is_healed(spelling: Any) -> None:
     engine, values = DraftingEngine(2, scale=1.0), ["true", '"', "b"]
-    chosen = lt.choose(engine, "x ", values, tokenizations=spelling)
+    chosen = lt.choose(engine, "x ", values, tokenization=spelling)
     whole = [" " + value for value in values]
     spellings = [[engine.tokenize(text)] for text in whole]
-    if spelling == "all":
+    if spelling == "any":
         matchers = [lt.OneOf([text]).matcher(engine.vocabulary) for text in whole]
         spellings = [every_spelling(matcher) for matcher in matchers]
     logs = [float(np.logaddexp.reduce(slowly(engine, [120], ways))) for ways in spellings]

@@ -106,7 +106,7 @@ def test_parts_over_tokens_end_at_token_boundaries() -> None:
     assert sequences(then(catalogue, ["b"]), 5) == {(0, 1, 1), (4, 1)}
     item = catalogue.constraint(end=END)
     assert sequences(then(item, ["b"]), 5) == {(0, 1, 1), (4, 1)}
-    canonical = lt.OneOf(["abb"], tokenizations="canonical", tokenize=lambda text: [2, 1])
+    canonical = lt.OneOf(["abb"], tokenize=lambda text: [2, 1])
     assert sequences(then(canonical, ["b"]), 5) == {(2, 1, 1)}
 
 

@@ -48,7 +48,7 @@ def test_a_step_picks_an_allowed_token(vocabulary: lt.Vocabulary) -> None:
 
 
 def test_forced_tokens_are_taken_without_logits(vocabulary: lt.Vocabulary) -> None:
-    choices = lt.OneOf(["REPLY_THREAD"], tokenizations="canonical", tokenize=lambda text: [4, 5])
+    choices = lt.OneOf(["REPLY_THREAD"], tokenize=lambda text: [4, 5])
     matcher = choices.matcher(vocabulary)
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), matcher)
     assert decoder.forced_tokens() == [4, 5]

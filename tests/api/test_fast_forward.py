@@ -1,4 +1,4 @@
-"""`generate(tokenizations="fast_forward")`: text that is certain in the tokenizer's own tokens, without the model."""
+"""`generate(tokenization="fast_forward")`: text that is certain in the tokenizer's own tokens, without the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Tokenizing(DraftingEngine):
 
 
 def run(engine: TableEngine, constraint: Any, **options: Any) -> lt.Generation[Any]:
-    return lt.generate(engine, "ab:", constraint, tokenizations="fast_forward", **options)
+    return lt.generate(engine, "ab:", constraint, tokenization="fast_forward", **options)
 
 
 @pytest.mark.parametrize("kind", [DraftingEngine, Tokenizing])
@@ -78,7 +78,7 @@ def test_a_longer_token_replaces_the_end_of_what_was_sampled() -> None:
     (re,), (red,) = engine.tokenize("re"), engine.tokenize("red")
     engine.table[:, re] += 5
     constraint = ["red; blue", "rat"]
-    plain = lt.generate(engine, "ab: ", constraint, temperature=0.0)
+    plain = lt.generate(engine, "ab: ", constraint, temperature=0.0, tokenization="any")
     forward = run(engine, constraint, temperature=0.0, trace=True)
     assert plain.value == forward.value == "red; blue"
     assert (plain.tokens[0], forward.tokens[0]) == (re, red)
@@ -116,19 +116,19 @@ def test_limits_and_stop_strings_within_certain_text(limit: int) -> None:
 
 def test_several_prompts_give_what_each_gives_alone() -> None:
     engine = DraftingEngine(2)
-    together = lt.generate(engine, ["a", "b"], COMPACT, seed=4, tokenizations="fast_forward")
+    together = lt.generate(engine, ["a", "b"], COMPACT, seed=4, tokenization="fast_forward")
     for prompt, one in zip(["a", "b"], together, strict=True):
-        alone = lt.generate(engine, prompt, COMPACT, seed=4, tokenizations="fast_forward")
+        alone = lt.generate(engine, prompt, COMPACT, seed=4, tokenization="fast_forward")
         assert alone.tokens == one.tokens
 
 
 def test_what_cannot_be_honoured_is_an_error_at_the_call() -> None:
     with pytest.raises(lt.EngineError, match="no tokenizer"):
-        lt.generate(TableEngine(), "x", COMPACT, tokenizations="fast_forward")
+        lt.generate(TableEngine(), "x", COMPACT, tokenization="fast_forward")
     with pytest.raises(lt.EngineError, match="does not give its tokenizer"):
-        lt.generate(TableEngine(), "x", COMPACT, tokenizations="canonical")
-    with pytest.raises(lt.ConstraintError, match="tokenizations is 'some'"):
-        lt.generate(TableEngine(), "x", COMPACT, tokenizations="some")  # type: ignore[call-overload]
+        lt.generate(TableEngine(), "x", COMPACT, tokenization="canonical")
+    with pytest.raises(lt.ConstraintError, match="tokenization is 'some'"):
+        lt.generate(TableEngine(), "x", COMPACT, tokenization="some")  # type: ignore[call-overload]
 
 
 def test_without_forcing_every_token_is_asked_for() -> None:

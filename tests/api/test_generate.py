@@ -73,15 +73,17 @@ SAMPLING = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["tree", "choices", "canonical", "following"])
+@pytest.mark.parametrize("kind", ["tree", "choices", "any", "following"])
 @pytest.mark.parametrize("sampling", SAMPLING, ids=str)
 def test_forcing_changes_no_byte(engine: LlamaCpp, tree: Any, kind: str, sampling: Any) -> None:
     constraint = {
         "tree": tree,
         "choices": ACTIONS,
-        "canonical": lt.OneOf(ACTIONS, tokenizations="canonical"),
+        "any": ACTIONS,
         "following": lt.OneOf(ACTIONS, following='"}'),
     }[kind]
+    if kind == "any":
+        sampling = {**sampling, "tokenization": "any"}
     _, with_forcing = run(engine, PROMPT, constraint, **sampling)
     tokens, without = run(engine, PROMPT, constraint, force=False, **sampling)
     assert not any(token.forced for token in tokens)
@@ -112,7 +114,7 @@ def test_forced_tokens_in_the_middle_ride_along(engine: LlamaCpp) -> None:
     texts = ["ABCDEFGHIJ one", "ABCDEFGHIJ two", "X"]
     prompt = "The alphabet: ABCDEFGHIJ two\nThe alphabet: "
     before_passes, before_tokens = engine.counters.forward_passes, engine.counters.tokens_decoded
-    _, finish = run(engine, prompt, lt.OneOf(texts, tokenizations="canonical"), temperature=0.0)
+    _, finish = run(engine, prompt, texts, temperature=0.0)
     forced = engine.tokenize(texts[0])
     assert finish.text == "ABCDEFGHIJ two"
     assert finish.stats.forward_passes == 2
@@ -123,7 +125,7 @@ def test_forced_tokens_in_the_middle_ride_along(engine: LlamaCpp) -> None:
 
 def test_one_choice_needs_no_model(engine: LlamaCpp) -> None:
     before = engine.counters.forward_passes
-    chosen = lt.choose(engine, PROMPT, lt.OneOf(["ONLY"], tokenizations="canonical"))
+    chosen = lt.choose(engine, PROMPT, ["ONLY"])
     assert (chosen.text, chosen.index, chosen.probability) == ("ONLY", 0, 1.0)
     assert chosen.stats.forward_passes == 0
     assert chosen.stats.forced_tokens == len(engine.tokenize("ONLY"))
@@ -131,7 +133,7 @@ def test_one_choice_needs_no_model(engine: LlamaCpp) -> None:
 
 
 def test_choices_of_one_token(engine: LlamaCpp) -> None:
-    chosen = lt.choose(engine, "Is fire hot? Answer:", lt.OneOf([" yes", " no"], tokenizations="canonical"), chat=False)
+    chosen = lt.choose(engine, "Is fire hot? Answer:", [" yes", " no"], chat=False)
     assert chosen.stats.output_tokens == chosen.stats.forward_passes == 1
     assert chosen.stats.forced_tokens == 0
     logits = engine.session().evaluate(engine.encode("Is fire hot? Answer:", chat=False)).astype(np.float64)
@@ -224,9 +226,7 @@ def test_a_stop_string_inside_forced_tokens_changes_nothing(engine: LlamaCpp, tr
 def test_characters_of_several_tokens_come_whole(engine: LlamaCpp) -> None:
     text = "né 日本語 👩‍🚀 𝄞"
     pieces = [bytes([byte]) for byte in text.encode()]
-    only = lt.OneOf([text], tokenizations="canonical", tokenize=lambda _: _bytewise(engine, pieces)).matcher(
-        engine.vocabulary
-    )
+    only = lt.OneOf([text], tokenize=lambda _: _bytewise(engine, pieces)).matcher(engine.vocabulary)
     tokens, finish = run(engine, PROMPT, only)
     assert finish.text == text
     assert len(tokens) == len(pieces)

@@ -244,7 +244,7 @@ def test_by_default_texts_that_end_in_a_space_are_healed() -> None:
             healing = lt.generate(engine, prompt, constraint, heal=True, **options)
             assert (default.prompt, default.tokens) == (healing.prompt, healing.tokens)
         tokens = engine.encode(prompt)
-        over_tokens = lt.OneOf(["red"], tokenizations="canonical")
+        over_tokens = lt.OneOf(["red"], tokenize=ENGINE.tokenize)
         assert lt.generate(engine, prompt, over_tokens, **options).prompt == tuple(tokens)
         for given, heal in ((tokens, None), (prompt, False)):
             assert lt.generate(engine, given, heal=heal, **options).prompt == tuple(tokens)
@@ -252,7 +252,7 @@ def test_by_default_texts_that_end_in_a_space_are_healed() -> None:
         assert lt.generate(engine, prompt, max_tokens=1).prompt == tuple(engine.encode(prompt))
         assert prompt == "x\n" or healed(engine.encode(prompt), engine.vocabulary)[1]
     # Free text needs no tokenizer of the engine, whatever its end.
-    lt.generate(engine, "x ", tokenizations="canonical", max_tokens=3).text  # noqa: B018
+    lt.generate(engine, "x ", tokenization="canonical", max_tokens=3).text  # noqa: B018
     with pytest.raises(TypeError, match="heal is 1"):
         lt.generate(engine, "x", heal=1)  # type: ignore[call-overload]
 
@@ -276,7 +276,7 @@ def test_constraints_over_tokens_begin_after_the_text() -> None:
     budget = lt.ReasoningBudget("<", ">", budget=3, then=["red", "name"])
     plan = lt.Skeleton("re", sk.enum(["d", "ab"]).named("one"), ":", sk.number(maximum=10).named("two"), ";")
     given = lt.Grammar.regex("re[a-d]{2}").matcher(ENGINE.vocabulary)
-    for constraint in [catalogue, budget, plan, given, lt.OneOf(texts, tokenizations="canonical")]:
+    for constraint in [catalogue, budget, plan, given, lt.OneOf(texts, tokenize=ENGINE.tokenize)]:
         for prompt in ("x re", "x{", "x a"):
             for seed in range(3):
                 made = lt.generate(ENGINE, prompt, constraint, heal=True, seed=seed, max_tokens=60)
@@ -322,11 +322,11 @@ def test_a_model_reuses_its_memory_and_gives_the_same_again(engine: LlamaCpp) ->
         check(cold, prompt, engine.vocabulary)
 
 
-@pytest.mark.parametrize("tokenizations", ["canonical", "fast_forward"])
-def test_a_model_in_its_tokenizers_spelling(engine: LlamaCpp, tokenizations: Any) -> None:
+@pytest.mark.parametrize("tokenization", ["canonical", "fast_forward"])
+def test_a_model_in_its_tokenizers_spelling(engine: LlamaCpp, tokenization: Any) -> None:
     for prompt, constraint in [("The answer is ", int), ('{"a": "', lt.Grammar.regex("[a-z]{3,9}"))]:
         made = lt.generate(
-            engine, prompt, constraint, chat=False, seed=3, max_tokens=12, heal=True, tokenizations=tokenizations
+            engine, prompt, constraint, chat=False, seed=3, max_tokens=12, heal=True, tokenization=tokenization
         )
         check(made, prompt, engine.vocabulary)
 

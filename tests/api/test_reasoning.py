@@ -230,7 +230,7 @@ def test_a_bounded_thought_before_an_answer(engine: LlamaCpp, whole: bool) -> No
 
 
 def test_choose_after_a_thought_counts_the_answer_only(engine: LlamaCpp) -> None:
-    answers = lt.OneOf([" yes", " no"], tokenizations="canonical")
+    answers = lt.OneOf([" yes", " no"])
     budget = lt.ReasoningBudget(budget=6) + answers
     chosen = lt.choose(engine, PROMPT, budget, chat=False)
     assert chosen.stats.reasoning_tokens >= 6

@@ -82,7 +82,7 @@ def test_no_draft_changes_a_token(constraint: Any, chain: dict[str, Any]) -> Non
     saved = 0
     for seed in range(5):
         engine = DraftingEngine(seed)
-        options: dict[str, Any] = {"seed": seed, "max_tokens": 40, **chain}
+        options: dict[str, Any] = {"seed": seed, "max_tokens": 40, "tokenization": "any", **chain}
         plain = lt.generate(engine, PROMPT, constraint, force=False, **options)
         assert plain.stats.forward_passes == engine.sessions[-1].passes == plain.stats.output_tokens
         assert plain.stats.passes_saved == {}

@@ -77,7 +77,7 @@ def test_choose_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert list(report["probabilities"]) == ["REPLY", "REPLY_THREAD", "IGNORE"]
     assert sum(report["probabilities"].values()) == pytest.approx(1.0)
     assert report["probability"] == max(report["probabilities"].values()) == report["probabilities"][report["choice"]]
-    for option in ("--calibrate", "--all-spellings"):
+    for option in ("--calibrate", "--tokenization=any"):
         other = json.loads(run(capsys, "choose", "Hello!", "--choices", "YES,NO", "--json", option, *FAST)[1])
         assert sum(other["probabilities"].values()) == pytest.approx(1.0)
 
@@ -85,12 +85,12 @@ def test_choose_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
 def test_the_trace_goes_to_standard_error(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = tmp_path / "choices.txt"
     file.write_text("TRANSLATE\nIGNORE\n\nIGNORE\n")
-    argv = ("choose", "Translate!", "--choices-file", str(file), "--canonical", "--method", "greedy", "--trace", *FAST)
+    argv = ("choose", "Translate!", "--choices-file", str(file), "--method", "greedy", "--trace", *FAST)
     code, out, err = run(capsys, *argv)
     assert code == 0
     lines = err.splitlines()
     assert lines[0].split() == ["#", "token", "p", "model", "p", "entropy", "allowed", "us"]
-    assert "forced: the only allowed token" in err
+    assert "forced: the only canonical token" in err
     assert "saved" in lines[-1]
     assert "sure" in lines[-1]
     assert max(map(cells, lines)) <= 80
@@ -199,7 +199,7 @@ BAD: list[tuple[list[str], int, str]] = [
     (["choose", "x", "--choices", "A", "--raw", "--system", "s"], 2, "--system needs the chat template"),
     (["choose", "x", "--choices", "A,B", "--seed", "-2", *FAST], 2, "seed is -2"),
     (["choose", "x", "--choices", "A,B", "--method", "exact", "--temp", "1", *FAST], 2, "--method exact computes"),
-    (["choose", "x", "--choices", "A,B", "--method", "greedy", "--calibrate", *FAST], 2, "need --method exact"),
+    (["choose", "x", "--choices", "A,B", "--method", "greedy", "--calibrate", *FAST], 2, "needs --method exact"),
     (["choose", "x", "--choices", "A,B", "--temp", "nan", *FAST], 2, "temp is NaN"),
     (["choose", "x", "--choices", "\udcff,B"], 2, "--choices: not UTF-8"),
     (["choose", "x", "--choices", "A", "--threads", "100000"], 1, "n_threads is 100000"),
@@ -209,7 +209,6 @@ BAD: list[tuple[list[str], int, str]] = [
     (["generate", "x", "--token-tree", "nowhere.json"], 1, "nowhere.json: No such file"),
     (["generate", "x", "--token-tree", __file__], 1, "test_cli.py: the payload cannot be read"),
     (["generate", "x", "--path", "action"], 2, "--path without --token-tree"),
-    (["generate", "x", "--canonical"], 2, "--canonical without --choices"),
     (["generate", "x", "--stop", ""], 2, "--stop is empty"),
     (["generate", "x", "--max-tokens", "-1"], 2, "--max-tokens is -1"),
     (["generate", "x", "--temp", "hot"], 2, "--temp"),
@@ -422,6 +421,6 @@ def test_generate_with_drafts_writes_the_same(capsys: pytest.CaptureFixture[str]
         texts.append(json.loads(out.splitlines()[-1])["text"])
         assert code == 0
     assert texts[0] == texts[1] == texts[2]
-    code, out, _ = run(capsys, *argv, "--regex", "(one|two) (three|four)", "--tokenizations", "fast_forward")
+    code, out, _ = run(capsys, *argv, "--regex", "(one|two) (three|four)", "--tokenization", "fast_forward")
     assert code == 0
     assert json.loads(out.splitlines()[-1])["complete"]

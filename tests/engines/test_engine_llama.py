@@ -222,7 +222,7 @@ def test_canonical_outputs_are_those_of_the_tokenizer(
     grammar = lt.Grammar.json_schema({**PERSON, "additionalProperties": False}, whitespace="compact")
     if spaced:
         grammar = lt.Grammar.regex(r'\{"name": "[A-Za-z .]{1,12}", "age": [1-9][0-9]?\}')
-    options = {"chat": False, "temperature": temperature, "max_tokens": 80, "tokenizations": "canonical"}
+    options = {"chat": False, "temperature": temperature, "max_tokens": 80, "tokenization": "canonical"}
     drafted = 0
     for seed in range(3 if temperature else 1):
         made = lt.generate(engine, "Anna is 31.\n", grammar, seed=seed, **options)
@@ -243,18 +243,18 @@ def test_canonical_outputs_are_those_of_the_tokenizer(
 
 
 def test_calls_with_one_skeleton_share_their_canonical_masks(engine: LlamaCpp) -> None:
-    from logitree._generate import canonical_matcher
+    from logitree._spelling import _born, forget
 
     def plan() -> lt.Skeleton:
         return lt.Skeleton.object({"action": ["SEND", "IGNORE"], "urgent": bool})
 
-    options = {"chat": False, "temperature": 0.0, "max_tokens": 40, "tokenizations": "canonical"}
-    canonical_matcher.cache_clear()
+    options = {"chat": False, "temperature": 0.0, "max_tokens": 40, "tokenization": "canonical"}
+    forget()
     made = [lt.generate(engine, "Answer him?\n", plan(), **options) for _ in range(2)]
     assert made[0].tokens == made[1].tokens
     assert made[0].value == made[1].value
     assert plan().matches(made[0].text)
-    assert (canonical_matcher.cache_info().misses, canonical_matcher.cache_info().hits) == (1, 1)
+    assert (_born.cache_info().misses, _born.cache_info().hits) == (1, 1)
     # What is prefilled is cut into tokens by itself, which need not be canonical beside what follows.
     with pytest.raises(lt.ConstraintError, match="spelling that the tokenizer would give"):
         lt.generate(engine, "Answer him?\n", plan().prefill(), **options)

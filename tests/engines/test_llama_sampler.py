@@ -254,8 +254,9 @@ def test_100000_steps_take_no_memory(small: lt.Vocabulary) -> None:
 
 
 def own_tokens(llm: Any, constraint: Any, **sampling: Any) -> list[int]:
-    """What logitree's own loop generates."""
-    answer = lt.generate(LlamaCpp(llm), PROMPT, constraint, chat=False, max_tokens=24, **sampling)
+    """What logitree's own loop generates in any spelling, which is that of a sampler's constraint."""
+    options = {"chat": False, "max_tokens": 24, "tokenization": "any", **sampling}
+    answer = lt.generate(LlamaCpp(llm), PROMPT, constraint, **options)
     return list(answer.tokens)
 
 

@@ -131,7 +131,7 @@ def test_choices_are_those_of_values_scored_alone(engine: LlamaCpp) -> None:
     chosen = lt.choose(engine, question, LABELS, chat=False)
     assert chosen.probabilities == pytest.approx(weights / weights.sum(), abs=1e-5)
     assert chosen.stats.forward_passes == 1, "one batch holds the prompt's last token and the whole tree"
-    everywhere = lt.choose(engine, question, LABELS[:2], chat=False, tokenizations="all")
+    everywhere = lt.choose(engine, question, LABELS[:2], chat=False, tokenization="any")
     usual = lt.choose(engine, question, LABELS[:2], chat=False)
     assert everywhere.probabilities == pytest.approx(usual.probabilities, abs=0.05)
 

@@ -52,7 +52,7 @@ def test_forcing_changes_neither_its_calls_nor_the_output(engine: Any) -> None:
             calls.append(len(decoder.tokens))
             decoder.steer({token: 0.1 * len(calls) for token in range(90)})
 
-        options = {"constraint": lt.OneOf(texts, tokenizations="canonical"), "force": force, "on_step": on_step}
+        options = {"constraint": texts, "force": force, "on_step": on_step}
         outcomes.append((finish(engine, **options).tokens, calls))
     assert outcomes[0] == outcomes[1]
     assert 0 < len(outcomes[0][1]) < len(outcomes[0][0])

@@ -105,7 +105,7 @@ class Stage:
     def modes(self) -> list[Mode]:
         """The modes, in the order of the report."""
         free = lt.OneOf(self.names)
-        canonical = lt.OneOf(self.names, tokenizations="canonical", tokenize=self.engine.tokenize)
+        canonical = lt.OneOf(self.names, tokenize=self.engine.tokenize)
         return [
             Mode(UNCONSTRAINED, self._by_llama(None)),
             self.baseline(),
@@ -234,7 +234,8 @@ class Stage:
 
     def asked(self, constraint: Any, **options: Any) -> Callable[[str, list[int]], Run]:
         """How ``logitree.generate`` answers under a constraint, greedily unless the options have a chain."""
-        options = {"chain": lt.Chain.greedy(), "max_tokens": self.max_tokens, "chat": False, **options}
+        usual = {"chain": lt.Chain.greedy(), "max_tokens": self.max_tokens, "chat": False, "tokenization": "any"}
+        options = {**usual, **options}
 
         def answer(text: str, prompt: list[int]) -> Run:
             made = lt.generate(self.engine, text, constraint, **options)

@@ -154,9 +154,9 @@ def complaint(values: Sequence[str]) -> str:
 
 
 SPELLINGS: dict[str, dict[str, Any]] = {
-    "all": {},
-    "canonical": {"tokenizations": "canonical"},
-    "fast_forward": {"tokenizations": "fast_forward"},
+    "any": {"tokenization": "any"},
+    "canonical": {"tokenization": "canonical"},
+    "fast_forward": {"tokenization": "fast_forward"},
 }
 """The ways of spelling, whose quality is measured."""
 
@@ -214,8 +214,8 @@ class Responses(Stage):
             Mode(GRAMMAR, self._by_llama(self._grammar())),
             Mode(PLAIN, self.asked(task.constraint, force=False)),
             Mode(ALL, self.asked(task.constraint)),
-            Mode(CANONICAL, self.asked(task.constraint, tokenizations="canonical")),
-            Mode(FORWARD, self.asked(task.constraint, tokenizations="fast_forward")),
+            Mode(CANONICAL, self.asked(task.constraint, tokenization="canonical")),
+            Mode(FORWARD, self.asked(task.constraint, tokenization="fast_forward")),
         ]
 
     def _grammar(self) -> Any:

@@ -87,6 +87,44 @@ def add_sampling(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_tokenization(parser: argparse._ActionsContainer, *, decoded: bool) -> None:
+    """`--tokenization`, and the options of 0.1 that it replaces, which go with the next release."""
+    words = ["auto", "any", "canonical", *(["fast_forward"] if decoded else [])]
+    parser.add_argument(
+        "--tokenization",
+        choices=words,
+        default="auto",
+        help="the tokens that spell a constrained text: any, the tokenizer's own (canonical), or these where they are "
+        "known (auto)" + ("; fast_forward: certain text in these without asking" if decoded else ""),
+    )
+    old: dict[str, dict[str, Any]] = {"--canonical": {"const": "canonical"}}
+    if decoded:
+        old["--tokenizations"] = {"choices": ["all", *words[2:]]}
+    else:
+        old["--all-spellings"] = {"const": "any"}
+    for name, options in old.items():
+        nargs = 0 if "const" in options else None
+        parser.add_argument(name, action=_Old, nargs=nargs, help=argparse.SUPPRESS, **options)
+
+
+class _Old(argparse.Action):
+    """An option of 0.1 in place of `--tokenization`."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        namespace.tokenization = self.const or ("any" if values == "all" else values)
+        namespace.old_tokenization = option_string
+
+
+def tokenization(args: argparse.Namespace, err: Terminal) -> Any:
+    """The tokenization that was asked for."""
+    old = getattr(args, "old_tokenization", None)
+    if old is not None:
+        err.line(f"{old} goes with the next release: write --tokenization {args.tokenization}")
+    return args.tokenization
+
+
 def sampling(args: argparse.Namespace) -> dict[str, Any]:
     """The sampling parameters that were given, by the library's names."""
     given = {name: getattr(args, option) for option, (name, _, _) in _SAMPLING.items()}

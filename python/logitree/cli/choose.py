@@ -42,7 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "sampling options)",
     )
     group.add_argument("--calibrate", action="store_true", help="divide by the probabilities without the prompt")
-    group.add_argument("--all-spellings", action="store_true", help="add up all tokenisations of each text")
+    _common.add_tokenization(group, decoded=False)
     _common.add_sampling(parser)
     _common.add_model(parser)
     _common.add_output(parser)
@@ -53,11 +53,6 @@ def add_choices(parser: argparse.ArgumentParser, *, required: bool) -> None:
     group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument("--choices", type=_common.text, metavar="A,B,C", help="the texts, separated by commas")
     group.add_argument("--choices-file", metavar="PATH", help="the texts: one a line, or a JSON array")
-    parser.add_argument(
-        "--canonical",
-        action="store_true",
-        help="only the model's own tokenisation of each text: fewer passes when tokens are decoded",
-    )
 
 
 def choices(args: argparse.Namespace) -> list[str] | None:
@@ -102,10 +97,10 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
         options["force"] = not args.no_force
     elif options or args.no_force:
         raise UsageError("--method exact computes probabilities: leave out sampling options and --no-force")
-    if args.calibrate or args.all_spellings:
+    if args.calibrate:
         if method == "greedy":
-            raise UsageError("--calibrate and --all-spellings need --method exact")
-        options |= {"calibrate": args.calibrate, "tokenizations": "all" if args.all_spellings else None}
+            raise UsageError("--calibrate needs --method exact")
+        options["calibrate"] = True
     table = TraceTable(err)
     steps: list[dict[str, Any]] = []
     shown = err.is_tty and not args.json if args.trace is None else args.trace
@@ -121,8 +116,9 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     chosen = choose(
         model,
         prompt,
-        OneOf(texts, tokenizations="canonical" if args.canonical else "all"),
+        OneOf(texts),
         method=method,
+        tokenization=_common.tokenization(args, err),
         chat=False if args.raw else None,
         on_event=watch,
         **options,

@@ -77,12 +77,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="keep",
         help="where --max-tokens cuts a constrained output: keep it, fail, or close it the shortest legal way",
     )
-    parser.add_argument(
-        "--tokenizations",
-        choices=["all", "canonical", "fast_forward"],
-        default="all",
-        help="constrained text in any tokens, in the tokenizer's own only, or certain text in these without asking",
-    )
+    _common.add_tokenization(parser, decoded=True)
     parser.add_argument(
         "--drafter",
         type=_common.text,
@@ -124,8 +119,6 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
     if args.path is not None and alone is None:
         why = "without --token-tree" if tree is None else "with --skeleton, whose spans have paths"
         raise UsageError(f"--path {why}")
-    if args.canonical and texts is None:
-        raise UsageError("--canonical without --choices; a token tree is canonical anyway")
     if "" in args.stop:
         raise UsageError("--stop is empty: it would end everything")
     if args.max_tokens < 0:
@@ -155,7 +148,7 @@ def run(args: argparse.Namespace, out: Terminal, err: Terminal) -> int:
             on_limit=args.on_limit,
             force=not args.no_force,
             trace=traced or args.json or args.trace_to is not None,
-            tokenizations=args.tokenizations,
+            tokenization=_common.tokenization(args, err),
             drafter=_drafter(args.drafter),
             **_common.sampling(args),
         )
@@ -203,7 +196,7 @@ def _constraint(args: argparse.Namespace, texts: list[str] | None, tree: bytes |
     that begins like one may be written."""
     answer: Any = grammar
     if texts is not None:
-        answer = OneOf(texts, tokenizations="canonical" if args.canonical else "all")
+        answer = OneOf(texts)
     elif isinstance(answer, Skeleton) and tree is not None:
         answer = answer.attach(elizaos.token_tree(tree))
     elif tree is not None:

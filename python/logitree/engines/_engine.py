@@ -40,7 +40,7 @@ class Engine(ABC):
     chat_template: str | Mapping[str, str] | None = None
     """The template of the model's chats, in Jinja, or several by name; None: there is none."""
     own_tokenizer: _core.Tokenizer | None = None
-    """The model's own tokenizer, for `tokenizations="canonical"`; None: there is none."""
+    """The model's own tokenizer, for `tokenization="canonical"`; None: there is none."""
     pass_costs: PassCosts | None = None
     """What passes cost, as far as it is known; None: proposed tokens count as free."""
 

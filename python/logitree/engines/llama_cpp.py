@@ -216,7 +216,7 @@ class LlamaCpp(Engine):
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else read_messages(prompt)
         return self.tokenize(self._format(template, messages), add_bos=False, special=True)
 
-    @functools.cached_property
+    @property
     def own_tokenizer(self) -> _core.Tokenizer:  # type: ignore[override]
         """The model's own tokenizer, for canonical spelling: read from its file when it is first used.
 
@@ -224,7 +224,17 @@ class LlamaCpp(Engine):
             VocabularyError: the file's tokenizer is of a kind that is not read.
             FileError: the file is no longer there.
         """
-        return _core.Tokenizer.from_gguf(str(self._path))
+        if isinstance(self._own, Exception):
+            raise self._own.with_traceback(None)
+        return self._own
+
+    @functools.cached_property
+    def _own(self) -> _core.Tokenizer | _core.LogitreeError:
+        """What became of reading it, which is done once."""
+        try:
+            return _core.Tokenizer.from_gguf(str(self._path))
+        except _core.LogitreeError as raised:
+            return raised
 
     def tokenize(self, text: str, *, add_bos: bool = False, special: bool = False) -> list[int]:
         """llama.cpp's tokenisation. `special`: special tokens written out in the text are taken as such."""

@@ -82,11 +82,9 @@ class ResponseConstraint:
         budget = self.reasoning if self.reasoning is not True and self.reasoning else None
         alone = self._answer is not None and _grammar_of(self._answer) is None
         if budget is None and not alone:
-            return self._grammar(marks, begun, False).matcher(context.vocabulary)
+            return bind_in(self._grammar(marks, begun, False), context)
         if not alone:
-            return self._budgeted(
-                marks, context, begun, budget, self._grammar(marks, begun, True).matcher(context.vocabulary)
-            )
+            return self._budgeted(marks, context, begun, budget, bind_in(self._grammar(marks, begun, True), context))
         assert self._answer is not None
         then = bind_in(self._answer, context)
         if self.protocol.content:
