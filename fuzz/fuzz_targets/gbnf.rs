@@ -2,15 +2,12 @@
 
 #![no_main]
 
-#[allow(dead_code)]
-#[path = "../../crates/logitree-grammar/tests/support/gbnf_writer.rs"]
-mod gbnf_writer;
-
 use libfuzzer_sys::fuzz_target;
 use logitree::grammar::earley::RulesSource;
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::gbnf;
 use logitree::grammar::lazy::{self, Triggers};
+use logitree_testing::gbnf_writer;
 
 fuzz_target!(|text: &str| {
     let Ok(rules) = gbnf::parse(text) else { return };

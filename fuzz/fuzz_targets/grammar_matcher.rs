@@ -9,14 +9,10 @@ use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
-use logitree::grammar::gbnf;
-use logitree::grammar::rules::Rules;
 use logitree::mask::words_for;
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{ErrorKind, Result, TokenId};
-
-#[path = "../../crates/logitree/tests/it/support/texts.rs"]
-mod texts;
+use logitree::{ErrorKind, TokenId, TokenKind, Vocabulary};
+use logitree_testing::texts;
+use logitree_testing::vocabulary::{bytes_and, of_tokens, token};
 
 /// Maximum number of tokens of one run.
 const MAX_TOKENS: usize = 24;
@@ -28,23 +24,11 @@ fn vocabulary() -> Arc<Vocabulary> {
             "ab", "abc", "aa", "\"a", "\":", "\": ", ", \"", "{\"", "[[", "]}", "12", "0.", "-1", "true",
             " \n", "é\"",
         ];
-        let normal = |bytes: Vec<u8>| Token { bytes, kind: TokenKind::Normal };
-        let mut all: Vec<Token> = (0..=255u8).map(|byte| normal(vec![byte])).collect();
-        all.extend(texts.map(|text| normal(text.as_bytes().to_vec())));
-        all.extend(["a", "</s>", "<t>"].map(|text| Token { bytes: text.into(), kind: TokenKind::Control }));
-        let about =
-            VocabularyOptions { end_of_generation: vec![256 + 17, 256 + 15], ..VocabularyOptions::default() };
-        Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"))
+        let ordinary = bytes_and(&texts).into_iter().map(|bytes| token(bytes, TokenKind::Normal));
+        let special = ["a", "</s>", "<t>"].map(|text| token(text, TokenKind::Control));
+        of_tokens(ordinary.chain(special), &[256 + 17, 256 + 15])
     };
     Arc::clone(MADE.get_or_init(make))
-}
-
-fn rules(kind: u8, text: &str) -> Result<Rules> {
-    match kind % 3 {
-        0 => gbnf::parse(text),
-        1 => texts::of_pattern(text),
-        _ => texts::of_schema(text),
-    }
 }
 
 /// The mask; `None` where the constraint is over, or where an error ends the run: one of the limits, or that only end
@@ -72,7 +56,7 @@ fuzz_target!(|data: &[u8]| {
     let cut = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
     let Ok(text) = std::str::from_utf8(&rest[..cut]) else { return };
     let script = rest.get(cut + 1..).unwrap_or_default();
-    let Ok(rules) = rules(kind, text).map(Arc::new) else { return };
+    let Ok(rules) = texts::of_kind(kind, text).map(Arc::new) else { return };
     let names_tokens = kind % 3 == 0 && text.contains('<');
     let limits = GrammarLimits { fuel: 200_000, mask_bytes: 1 << 20, automata_bytes: 4 << 20 };
     let vocabulary = vocabulary();

@@ -2,10 +2,6 @@
 
 #![no_main]
 
-#[allow(dead_code)]
-#[path = "../../crates/logitree-grammar/tests/support/gbnf_writer.rs"]
-mod gbnf_writer;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,6 +11,7 @@ use logitree::grammar::expr::Exprs;
 use logitree::grammar::gbnf;
 use logitree::grammar::json_schema::{load, JsonRules, SchemaOptions};
 use logitree::grammar::lark::{self, Resources};
+use logitree_testing::gbnf_writer;
 
 fuzz_target!(|text: &str| {
     let other = gbnf::parse("root ::= \"x\" root | \"y\"").expect("a grammar");

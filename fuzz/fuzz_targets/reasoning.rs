@@ -6,12 +6,8 @@
 
 #![no_main]
 
-#[path = "../../crates/logitree/tests/it/support/laws.rs"]
-mod laws;
-
 use std::sync::Arc;
 
-use laws::Seen;
 use libfuzzer_sys::fuzz_target;
 use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, ItemWalk};
 use logitree::constraint::reasoning::ReasoningStart;
@@ -20,8 +16,10 @@ use logitree::constraint::{
 };
 use logitree::grammar::gbnf;
 use logitree::mask::words_for;
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{Error, TokenId};
+use logitree::{Error, Token, TokenId, TokenKind, Vocabulary};
+use logitree_testing::bytes::Bytes;
+use logitree_testing::laws::{self, Seen};
+use logitree_testing::vocabulary::{of_tokens, token};
 
 /// Steps of a script that run.
 const MAX_STEPS: usize = 40;
@@ -47,23 +45,13 @@ const SPECIAL: usize = 9;
 const GRAMMARS: [&str; 3] =
     ["root ::= [ab]* \"c\"", "root ::= \"a\" | \"ab\" | \"abc\"", "root ::= [a-c] [a-c]"];
 
-/// Bytes, taken from the front; zeros when they are used up.
-struct Bytes<'a>(&'a [u8]);
+/// What the bytes stand for.
+struct Script<'a>(Bytes<'a>);
 
-impl Bytes<'_> {
-    fn byte(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        first
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        usize::from(self.byte()) % n
-    }
-
+impl Script<'_> {
     /// None, a small number, or now and then a huge one.
     fn number(&mut self) -> Option<usize> {
-        match self.byte() {
+        match self.0.byte() {
             byte if byte < 64 => None,
             255 => Some(usize::MAX),
             254 => Some(usize::MAX - 1),
@@ -74,30 +62,24 @@ impl Bytes<'_> {
     /// Ids of the vocabulary, or, rarely, an invalid one.
     fn tokens(&mut self, most: usize, size: usize) -> Vec<TokenId> {
         let id = |byte| if byte == 255 { 255 } else { TokenId::from(byte) % size as TokenId };
-        (0..self.below(most)).map(|_| id(self.byte())).collect()
+        (0..self.0.below(most)).map(|_| id(self.0.byte())).collect()
     }
 
     fn tags(&mut self, size: usize) -> Vec<Vec<TokenId>> {
-        (0..1 + self.below(3)).map(|_| self.tokens(5, size)).collect()
+        (0..1 + self.0.below(3)).map(|_| self.tokens(5, size)).collect()
     }
 
     fn vocabulary(&mut self) -> Arc<Vocabulary> {
-        let kind = |at| if at < SPECIAL { TokenKind::Normal } else { TokenKind::Control };
-        let mut tokens: Vec<Token> = TEXTS
-            .iter()
-            .enumerate()
-            .map(|(at, text)| Token { bytes: text.to_vec(), kind: kind(at) })
-            .collect();
-        for _ in 0..self.below(5) {
-            let bytes = (0..1 + self.below(3)).map(|_| self.byte()).collect();
-            tokens.push(Token { bytes, kind: TokenKind::Normal });
+        let (ordinary, special) = TEXTS.split_at(SPECIAL);
+        let mut tokens: Vec<Token> = ordinary.iter().map(|text| token(text, TokenKind::Normal)).collect();
+        tokens.extend(special.iter().map(|text| token(text, TokenKind::Control)));
+        for _ in 0..self.0.below(5) {
+            let bytes: Vec<u8> = (0..1 + self.0.below(3)).map(|_| self.0.byte()).collect();
+            tokens.push(token(bytes, TokenKind::Normal));
         }
-        tokens.push(Token { bytes: b"</s>".to_vec(), kind: TokenKind::Control });
-        let about = VocabularyOptions {
-            end_of_generation: vec![tokens.len() as TokenId - 1],
-            ..VocabularyOptions::default()
-        };
-        Arc::new(Vocabulary::new(tokens, about).expect("a sound vocabulary"))
+        let end = tokens.len() as TokenId;
+        tokens.push(token("</s>", TokenKind::Control));
+        of_tokens(tokens, &[end])
     }
 
     fn options(&mut self, size: usize) -> ReasoningOptions {
@@ -107,9 +89,9 @@ impl Bytes<'_> {
             message: self.tokens(4, size),
             budget: self.number(),
             soft: self.number(),
-            ramp: f32::from_bits(u32::from(self.byte()) << 24 | 0x40_0000),
+            ramp: f32::from_bits(u32::from(self.0.byte()) << 24 | 0x40_0000),
             max_blocks: self.number(),
-            whole: self.below(2) == 1,
+            whole: self.0.below(2) == 1,
         }
     }
 }
@@ -123,25 +105,25 @@ enum Then {
 }
 
 impl Then {
-    fn new(bytes: &mut Bytes<'_>, vocabulary: &Arc<Vocabulary>) -> Result<Then, Error> {
+    fn new(bytes: &mut Script<'_>, vocabulary: &Arc<Vocabulary>) -> Result<Then, Error> {
         let end = vocabulary.end_of_generation()[0];
-        Ok(match bytes.below(4) {
+        Ok(match bytes.0.below(4) {
             0 => Then::Nothing,
             1 => {
                 let mut builder = CatalogueBuilder::new(BuildOptions::default())?;
-                for item in 0..1 + bytes.below(6) {
+                for item in 0..1 + bytes.0.below(6) {
                     builder.push(&bytes.tokens(5, end as usize), &[], item as u64)?;
                 }
                 let tree = Catalogue::new(builder.finish(None, &mut |_| Ok(()))?.index);
                 Then::Items(tree.snapshot(), end)
             }
             2 => {
-                let rules = Arc::new(gbnf::parse(GRAMMARS[bytes.below(GRAMMARS.len())])?);
+                let rules = Arc::new(gbnf::parse(GRAMMARS[bytes.0.below(GRAMMARS.len())])?);
                 Then::Grammar(Grammar::new(rules, vocabulary, None, GrammarLimits::default())?)
             }
             _ => {
                 let end = End { vocabulary: Some(Arc::clone(vocabulary)), ..End::default() };
-                Then::Names(Choices::new(&["a", "ab", "bca", "ä"][..1 + bytes.below(3)], vocabulary, &end)?)
+                Then::Names(Choices::new(&["a", "ab", "bca", "ä"][..1 + bytes.0.below(3)], vocabulary, &end)?)
             }
         })
     }
@@ -220,13 +202,13 @@ fn hold_budget(reasoning: &ReasoningBudget, at: ReasoningStart, history: &[Token
 }
 
 fuzz_target!(|data: &[u8]| {
-    let mut bytes = Bytes(data);
+    let mut bytes = Script(Bytes(data));
     let vocabulary = bytes.vocabulary();
     let size = vocabulary.len();
     let options = bytes.options(size);
-    let (ramp, alone) = (options.ramp, bytes.below(2));
+    let (ramp, alone) = (options.ramp, bytes.0.below(2));
     let Ok(reasoning) = ReasoningBudget::new(options, &vocabulary) else { return };
-    let at = match bytes.below(4) {
+    let at = match bytes.0.below(4) {
         0 => ReasoningStart::Outside,
         1 => ReasoningStart::Inside,
         2 => ReasoningStart::Closing,
@@ -238,11 +220,16 @@ fuzz_target!(|data: &[u8]| {
     if fresh().is_err() {
         return;
     }
-    let drafts: Vec<(u8, TokenId)> = (0..bytes.below(7))
-        .map(|_| (bytes.byte(), bytes.byte() as TokenId % (size as TokenId + 1)))
+    let drafts: Vec<(u8, TokenId)> = (0..bytes.0.below(7))
+        .map(|_| (bytes.0.byte(), bytes.0.byte() as TokenId % (size as TokenId + 1)))
         .collect();
-    let script: Vec<u16> =
-        bytes.0.chunks_exact(2).take(MAX_STEPS).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
+    let script: Vec<u16> = bytes
+        .0
+         .0
+        .chunks_exact(2)
+        .take(MAX_STEPS)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]))
+        .collect();
     let mut watched = 0;
     laws::hold(&|| fresh().expect("as before"), &script, &mut |history, seen| {
         if let Some((_, by)) = seen.bias {

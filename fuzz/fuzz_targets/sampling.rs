@@ -8,54 +8,44 @@ use logitree::mask::AllowedTokens;
 use logitree::sampling::registry::Kind;
 use logitree::sampling::registry::SAMPLERS;
 use logitree::sampling::{Breakers, Chain, Generator, Mode, Params};
+use logitree_testing::bytes::Bytes;
 
-/// Bytes, taken from the front; zeros when they are used up.
-struct Bytes<'a>(&'a [u8]);
-
-impl Bytes<'_> {
-    fn byte(&mut self) -> u8 {
-        let Some((&first, rest)) = self.0.split_first() else { return 0 };
-        self.0 = rest;
-        first
+/// A float of any kind, mostly of a usual size.
+fn float(bytes: &mut Bytes) -> f32 {
+    match bytes.byte() {
+        0 => f32::from_le_bytes(bytes.word()),
+        1 => 0.0,
+        2 => 1.0,
+        b => f32::from(b) / 64.0 - f32::from(bytes.byte()) / 128.0,
     }
+}
 
-    /// A float of any kind, mostly of a usual size.
-    fn float(&mut self) -> f32 {
-        match self.byte() {
-            0 => f32::from_le_bytes([self.byte(), self.byte(), self.byte(), self.byte()]),
-            1 => 0.0,
-            2 => 1.0,
-            b => f32::from(b) / 64.0 - f32::from(self.byte()) / 128.0,
-        }
+fn int(bytes: &mut Bytes) -> i32 {
+    match bytes.byte() {
+        0 => i32::from_le_bytes(bytes.word()),
+        b => i32::from(b) - 8,
     }
+}
 
-    fn int(&mut self) -> i32 {
-        match self.byte() {
-            0 => i32::from_le_bytes([self.byte(), self.byte(), self.byte(), self.byte()]),
-            b => i32::from(b) - 8,
-        }
+/// A value for every number in the table of samplers, and for the rest.
+fn params(bytes: &mut Bytes) -> Params {
+    let mut params = Params::default()
+        .seed(u64::from(bytes.byte()))
+        .rng(Generator::ALL[bytes.below(3)])
+        .sequence(u32::from(bytes.byte()))
+        .with("mirostat", i32::from(bytes.byte() % 8))
+        .with("dry_breakers", Breakers::new(&[vec![u32::from(bytes.byte() % 8)]]).unwrap())
+        .with("logit_bias", vec![(u32::from(bytes.byte() % 16), float(bytes))]);
+    for parameter in SAMPLERS.iter().flat_map(|row| row.parameters) {
+        params = match parameter.kind {
+            Kind::Float => params.with(parameter.keyword, float(bytes)),
+            Kind::Int => params.with(parameter.keyword, int(bytes)),
+            Kind::Count => params.with(parameter.keyword, i32::from(bytes.byte() % 16)),
+            Kind::Truth => params.with(parameter.keyword, bytes.byte() % 2 == 1),
+            _ => params,
+        };
     }
-
-    /// A value for every number in the table of samplers, and for the rest.
-    fn params(&mut self) -> Params {
-        let mut params = Params::default()
-            .seed(u64::from(self.byte()))
-            .rng(Generator::ALL[usize::from(self.byte()) % 3])
-            .sequence(u32::from(self.byte()))
-            .with("mirostat", i32::from(self.byte() % 8))
-            .with("dry_breakers", Breakers::new(&[vec![u32::from(self.byte() % 8)]]).unwrap())
-            .with("logit_bias", vec![(u32::from(self.byte() % 16), self.float())]);
-        for parameter in SAMPLERS.iter().flat_map(|row| row.parameters) {
-            params = match parameter.kind {
-                Kind::Float => params.with(parameter.keyword, self.float()),
-                Kind::Int => params.with(parameter.keyword, self.int()),
-                Kind::Count => params.with(parameter.keyword, i32::from(self.byte() % 16)),
-                Kind::Truth => params.with(parameter.keyword, self.byte() % 2 == 1),
-                _ => params,
-            };
-        }
-        params
-    }
+    params
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -64,7 +54,7 @@ fuzz_target!(|data: &[u8]| {
     for _ in 0..bytes.byte() % 6 + 1 {
         names.push(SAMPLERS[usize::from(bytes.byte()) % SAMPLERS.len()].name);
     }
-    let params = bytes.params();
+    let params = params(&mut bytes);
     let Ok(mut chain) = Chain::parse(&names.join(";"), &params) else { return };
     if bytes.byte() % 2 == 1 {
         chain = match chain.with_mode(Mode::Parity) {
@@ -73,7 +63,7 @@ fuzz_target!(|data: &[u8]| {
         };
     }
     // Short logits are read one by one; long ones repeat a short pattern.
-    let pattern: Vec<f32> = (0..bytes.byte() % 40 + 1).map(|_| bytes.float()).collect();
+    let pattern: Vec<f32> = (0..bytes.byte() % 40 + 1).map(|_| float(&mut bytes)).collect();
     let n = if bytes.byte() % 4 == 0 { usize::from(bytes.byte()) * 16 + 1 } else { pattern.len() };
     let mut logits: Vec<f32> = pattern.iter().copied().cycle().take(n).collect();
     if bytes.byte() % 2 == 0 {

@@ -11,14 +11,10 @@ use std::time::Duration;
 use cpu_time::ThreadTime;
 use libfuzzer_sys::fuzz_target;
 use logitree::constraint::{Grammar, GrammarLimits};
-use logitree::grammar::gbnf;
-use logitree::grammar::rules::Rules;
 use logitree::mask::words_for;
 use logitree::vocabulary::Vocabulary;
-use logitree::{Result, TokenId};
-
-#[path = "../../crates/logitree/tests/it/support/texts.rs"]
-mod texts;
+use logitree::TokenId;
+use logitree_testing::texts;
 
 /// What a call may take of a processor's time: a quarter of a second, and twenty times that for the sanitizer. A pattern
 /// that ends in its LimitError after 0.09 s takes 2.1 s with it on a busy machine.
@@ -29,14 +25,6 @@ const MAX_TOKENS: usize = 8;
 fn vocabulary() -> Arc<Vocabulary> {
     static MADE: OnceLock<Arc<Vocabulary>> = OnceLock::new();
     Arc::clone(MADE.get_or_init(texts::long_tokens))
-}
-
-fn rules(kind: u8, text: &str) -> Result<Rules> {
-    match kind % 3 {
-        0 => gbnf::parse(text),
-        1 => texts::of_pattern(text),
-        _ => texts::of_schema(text),
-    }
 }
 
 /// Runs a call; one that takes long is the finding.
@@ -53,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
     let cut = rest.iter().position(|&byte| byte == 0).unwrap_or(rest.len());
     let Ok(text) = std::str::from_utf8(&rest[..cut]) else { return };
     let script = rest.get(cut + 1..).unwrap_or_default();
-    let Ok(rules) = timed("reading", || rules(kind, text)) else { return };
+    let Ok(rules) = timed("reading", || texts::of_kind(kind, text)) else { return };
     let limits = GrammarLimits::default();
     let Ok(grammar) = timed("binding", || Grammar::new(Arc::new(rules), &vocabulary(), None, limits)) else {
         return;

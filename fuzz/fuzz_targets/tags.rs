@@ -2,10 +2,6 @@
 
 #![no_main]
 
-#[allow(dead_code)]
-#[path = "../../crates/logitree-grammar/tests/support/gbnf_writer.rs"]
-mod gbnf_writer;
-
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
@@ -13,6 +9,7 @@ use logitree::grammar::earley::RulesSource;
 use logitree::grammar::expr::Exprs;
 use logitree::grammar::json_schema::{load, JsonRules, SchemaOptions};
 use logitree::grammar::tags;
+use logitree_testing::gbnf_writer;
 
 fuzz_target!(|text: &str| {
     let Ok(value) = serde_json::from_str(text) else { return };

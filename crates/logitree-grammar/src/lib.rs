@@ -7,9 +7,6 @@
 //!
 //! A lexeme that is a whole token is an opaque set of token ids here: the crate knows no vocabulary.
 
-#[cfg(test)]
-extern crate self as logitree_grammar; // shared test support names the crate from outside
-
 mod append;
 pub mod ast;
 pub mod earley;
@@ -20,8 +17,6 @@ pub mod lark;
 pub mod lazy;
 pub mod rules;
 pub mod tags;
-#[cfg(test)]
-mod testing;
 
 pub use logitree_automata::{
     charset, dfa, expr, pattern, regex, CharSet, Dfa, Error, ErrorKind, Regex, Result,

@@ -1,66 +1,12 @@
-//! Expressions compared with a naive version: where a match of a regular language can end, by exhaustive
-//! search.
+//! Expressions compared with a naive version, which tries a text against every part of a regular language.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use logitree_automata::dfa::{ComputedDfa, ComputedState, Steps};
 use logitree_automata::expr::{Encoding, Exprs, EMPTY, NOTHING};
 use logitree_automata::{CharSet, Regex};
+use logitree_testing::regexes::matches;
 use proptest::prelude::*;
-
-/// Where a match of `regex` that begins at `from` can end.
-fn ends(regex: &Regex, text: &[char], from: usize) -> BTreeSet<usize> {
-    match regex {
-        Regex::Nothing => BTreeSet::new(),
-        Regex::Empty => BTreeSet::from([from]),
-        Regex::Automaton(_) => unreachable!("none is made here"),
-        Regex::Computed(dfa) => {
-            let read = |state, c: &char| dfa.next(state, u8::try_from(*c).ok()?);
-            let accepts = |to: &usize| {
-                let state = text[from..*to].iter().try_fold(dfa.start(), read);
-                state.is_some_and(|state| dfa.is_accepting(state))
-            };
-            (from..=text.len()).filter(accepts).collect()
-        }
-        Regex::Set(set) => {
-            text.get(from).filter(|c| set.contains(**c)).map(|_| from + 1).into_iter().collect()
-        }
-        Regex::Text(literal) => {
-            let literal: Vec<char> = literal.chars().collect();
-            let fits = text[from..].starts_with(&literal);
-            fits.then_some(from + literal.len()).into_iter().collect()
-        }
-        Regex::Concat(parts) => parts.iter().fold(BTreeSet::from([from]), |starts, part| {
-            starts.into_iter().flat_map(|start| ends(part, text, start)).collect()
-        }),
-        Regex::Or(parts) => parts.iter().flat_map(|part| ends(part, text, from)).collect(),
-        Regex::And(parts) => {
-            let all: BTreeSet<usize> = (from..=text.len()).collect();
-            parts.iter().fold(all, |so_far, part| &so_far & &ends(part, text, from))
-        }
-        Regex::Not(of) => {
-            let all: BTreeSet<usize> = (from..=text.len()).collect();
-            &all - &ends(of, text, from)
-        }
-        Regex::Repeat { of, min, max } => {
-            let mut found = BTreeSet::new();
-            let mut at = BTreeSet::from([from]);
-            for n in 0..=(text.len() as u32 + min) {
-                if n >= *min && max.is_none_or(|max| n <= max) {
-                    found.extend(at.iter().copied());
-                }
-                at = at.into_iter().flat_map(|start| ends(of, text, start)).collect();
-            }
-            found
-        }
-    }
-}
-
-fn matches(regex: &Regex, text: &str) -> bool {
-    let chars: Vec<char> = text.chars().collect();
-    ends(regex, &chars, 0).contains(&chars.len())
-}
 
 const LETTERS: [char; 6] = ['a', 'b', '"', '\n', 'é', '😀'];
 

@@ -2,4 +2,3 @@
 
 mod exprs;
 mod pattern;
-mod regexes;

@@ -3,11 +3,10 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::path::PathBuf;
 
-use crate::regexes::matches;
 use logitree_automata::pattern::{parse, LineEnds, MatchScope, PatternOptions};
 use logitree_automata::ErrorKind;
+use logitree_testing::{corpus, regexes::matches};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -35,17 +34,11 @@ struct Case {
 }
 
 #[test]
-fn corpus() {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/regex"));
+fn the_corpus() {
     let mut cases = 0;
-    for file in std::fs::read_dir(&folder).unwrap() {
-        let path = file.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let corpus: Corpus = toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        for case in corpus.case {
-            check(&case);
-            cases += 1;
-        }
+    for (_, corpus) in corpus::read_all::<Corpus>("regex") {
+        corpus.case.iter().for_each(check);
+        cases += corpus.case.len();
     }
     assert!(cases > 100, "{cases} cases");
 }

@@ -9,9 +9,6 @@ mod assemble;
 mod syntax;
 mod written;
 
-#[cfg(test)]
-mod tests;
-
 use std::sync::{Arc, OnceLock};
 
 use logitree_automata::stack::with_room;

@@ -9,15 +9,6 @@ mod characters;
 mod names;
 mod read;
 
-#[cfg(test)]
-mod tests;
-#[cfg(test)]
-#[path = "../../tests/support/gbnf_writer.rs"]
-mod write;
-
-#[cfg(test)]
-pub(crate) use write::{show, write};
-
 use super::rules::Rules;
 use crate::Result;
 

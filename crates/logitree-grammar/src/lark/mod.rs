@@ -24,9 +24,6 @@ mod strings;
 mod terminals;
 mod tokens;
 
-#[cfg(test)]
-mod tests;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -376,3 +376,35 @@ fn ends(pieces: &[&str]) -> Regex {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::{Encoding, Exprs};
+
+    #[test]
+    fn the_automaton_of_runs_matches_what_they_match() {
+        let mut state = 1u64;
+        let mut draw = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        for _ in 0..60 {
+            let pieces: Vec<&str> = (0..draw(9)).map(|_| ["a", "b", "ab", "é", "", "aé"][draw(6)]).collect();
+            let Some(automaton) = runs_as_automaton(&pieces) else {
+                assert!(pieces.concat().is_empty());
+                continue;
+            };
+            let mut exprs = Exprs::new(1 << 16);
+            let [one, other] =
+                [automaton, runs(&pieces)].map(|regex| exprs.compile(&regex, Encoding::Utf8).unwrap());
+            for (one, other) in [(one, other), (other, one)] {
+                let not = exprs.not(other).unwrap();
+                let both = exprs.and(&[one, not]).unwrap();
+                assert!(!exprs.is_alive(both).unwrap(), "{pieces:?}");
+            }
+        }
+        // A text that repeats itself has too many places.
+        assert!(runs_as_automaton(&vec!["a"; 3_000]).is_none());
+    }
+}

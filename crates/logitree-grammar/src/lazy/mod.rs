@@ -16,9 +16,6 @@ mod leads;
 mod quotient;
 mod triggers;
 
-#[cfg(test)]
-mod tests;
-
 use super::append::append;
 use super::expr::{Encoding, Exprs, NOTHING};
 use super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};

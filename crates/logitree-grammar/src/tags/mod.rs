@@ -14,9 +14,6 @@
 mod compile;
 mod from_json;
 
-#[cfg(test)]
-mod tests;
-
 pub use compile::rules;
 pub use from_json::{from_json, SchemaReader};
 

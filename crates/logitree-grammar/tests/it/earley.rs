@@ -1,96 +1,25 @@
-//! The recogniser on random rules, compared with the slow recogniser of `rule_oracle.rs`: which texts match,
+//! The recogniser on random rules, compared with the slow recogniser: which texts match,
 //! and which are prefixes of a match.
 
-use crate::rule_oracle::Oracle;
-use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
-use logitree_grammar::expr::{Exprs, NOTHING};
-use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules};
-use logitree_grammar::ErrorKind;
-use logitree_grammar::{CharSet, Regex};
+use logitree_grammar::earley::{ConfigId, Machine, DEAD};
+use logitree_grammar::expr::NOTHING;
+use logitree_grammar::rules::{RuleBody, RuleId, Rules};
+use logitree_grammar::{CharSet, ErrorKind, Regex};
+use logitree_testing::random_rules::rules;
+use logitree_testing::rule_oracle::Oracle;
+use logitree_testing::rules::{of_bodies, Running};
 use proptest::prelude::*;
 
 pub(crate) const LETTERS: &[u8] = b"abc";
 
+/// The machine of rules; `None` where no text matches.
 pub(crate) fn machine(rules: &Rules) -> Option<Machine> {
-    let mut exprs = Exprs::new(1 << 20);
-    match RulesSource::new(rules, &mut exprs, None) {
-        Ok(source) => {
-            let start = source.start();
-            Some(
-                Machine::new(Box::new(source), start, exprs, MachineLimits::default())
-                    .expect("within the limits"),
-            )
-        }
+    match Running::new(rules) {
+        Ok(running) => Some(running.machine),
         Err(error) => {
             assert_eq!(error.kind, ErrorKind::Constraint, "{error}");
             None
         }
-    }
-}
-
-pub(crate) fn regex() -> impl Strategy<Value = Regex> {
-    let letters = CharSet::range('a', 'b');
-    let leaf = prop_oneof![
-        5 => prop::sample::select(vec!["a", "b", "c", "ab", "ca", "abc"]).prop_map(Regex::text),
-        1 => Just(Regex::Empty),
-        1 => Just(Regex::Nothing),
-        2 => Just(Regex::Set(letters)),
-    ];
-    leaf.prop_recursive(2, 6, 2, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..3).prop_map(Regex::Concat),
-            prop::collection::vec(inner.clone(), 1..3).prop_map(Regex::Or),
-            (inner, 0..3u32, prop::option::of(0..3u32))
-                .prop_map(|(of, min, more)| of.repeat(min, more.map(|more| min + more))),
-        ]
-    })
-}
-
-fn node(rules: usize) -> impl Strategy<Value = RuleBody> {
-    let leaf = prop_oneof![2 => regex().prop_map(RuleBody::Lexeme), 3 => (0..rules).prop_map(|id| RuleBody::Ref(RuleId::new(id)))];
-    leaf.prop_recursive(4, 14, 3, |inner| {
-        prop_oneof![
-            4 => prop::collection::vec(inner.clone(), 0..4).prop_map(RuleBody::Seq),
-            4 => prop::collection::vec(inner.clone(), 1..4).prop_map(RuleBody::Alt),
-            2 => (inner, 0..4u32, prop::option::of(0..4u32)).prop_map(|(of, min, more)| {
-                let max = more.map(|more| (min + more).saturating_sub(u32::from(more == 3 && min == 3)));
-                RuleBody::Repeat { of: Box::new(of), min, max }
-            }),
-        ]
-    })
-}
-
-/// One to four rules; with `apart` no two lexemes can be joined.
-pub(crate) fn rules() -> impl Strategy<Value = Rules> {
-    let bodies = (1..5usize).prop_flat_map(|count| prop::collection::vec(node(count), count));
-    (bodies, any::<bool>()).prop_map(|(bodies, apart)| {
-        let rule = |body| Rule { name: "r".into(), body };
-        let mut rules: Vec<Rule> = bodies.into_iter().map(rule).collect();
-        if apart {
-            for n in 0..rules.len() {
-                let body = std::mem::replace(&mut rules[n].body, RuleBody::Seq(Vec::new()));
-                rules[n].body = set_apart(body, &mut rules);
-            }
-        }
-        Rules { rules, start: RuleId(0) }
-    })
-}
-
-/// Makes each lexeme a rule of its own that refers to itself without effect.
-fn set_apart(node: RuleBody, rules: &mut Vec<Rule>) -> RuleBody {
-    match node {
-        RuleBody::Lexeme(_) => {
-            let own = RuleId::new(rules.len());
-            let never = RuleBody::Seq(vec![RuleBody::Lexeme(Regex::Nothing), RuleBody::Ref(own)]);
-            rules.push(Rule { name: "lexeme".into(), body: RuleBody::Alt(vec![node, never]) });
-            RuleBody::Ref(own)
-        }
-        RuleBody::Seq(parts) => RuleBody::Seq(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
-        RuleBody::Alt(parts) => RuleBody::Alt(parts.into_iter().map(|part| set_apart(part, rules)).collect()),
-        RuleBody::Repeat { of, min, max } => {
-            RuleBody::Repeat { of: Box::new(set_apart(*of, rules)), min, max }
-        }
-        other => other,
     }
 }
 
@@ -150,13 +79,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn the_machine_equals_the_oracle(rules in rules()) {
+    fn the_machine_equals_the_oracle(rules in rules(0)) {
         compare(&rules, 5)?;
     }
 
     /// Long texts, most of them viable: the recogniser must return to earlier sets.
     #[test]
-    fn long_walks_equal_the_oracle(rules in rules(), script in prop::collection::vec(any::<u8>(), 20)) {
+    fn long_walks_equal_the_oracle(rules in rules(0), script in prop::collection::vec(any::<u8>(), 20)) {
         let Some(mut machine) = machine(&rules) else { return Ok(()) };
         let (mut config, mut text) = (machine.start(), Vec::new());
         for choice in script {
@@ -175,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn lexemes_apart_say_what_steps_say(rules in rules(), text in prop::collection::vec(prop::sample::select(LETTERS), 0..6)) {
+    fn lexemes_apart_say_what_steps_say(rules in rules(0), text in prop::collection::vec(prop::sample::select(LETTERS), 0..6)) {
         if let Some(mut machine) = machine(&rules) {
             for from in 0..=text.len() {
                 let config = text[..from].iter().try_fold(machine.start(), |at, &byte| machine.step(at, byte)).unwrap();
@@ -189,11 +118,6 @@ proptest! {
 
 fn text(text: &str) -> RuleBody {
     RuleBody::Lexeme(Regex::text(text))
-}
-
-fn own(bodies: Vec<RuleBody>) -> Rules {
-    let rules = bodies.into_iter().map(|body| Rule { name: "r".into(), body }).collect();
-    Rules { rules, start: RuleId(0) }
 }
 
 /// Cycles that read nothing, in every shape known to hang recognisers.
@@ -224,7 +148,7 @@ fn cycles_without_text_end() {
         vec![many(many(many(many(letters(), 0, None), 3, None), 0, None), 3, None)],
     ];
     for bodies in cases {
-        let rules = own(bodies);
+        let rules = of_bodies(bodies);
         compare(&rules, 6).unwrap_or_else(|error| panic!("{rules:?}: {error}"));
     }
 }
@@ -234,8 +158,7 @@ fn cycles_without_text_end() {
 fn hostile_rules_end_soon() {
     let never = || RuleBody::Seq(vec![RuleBody::Ref(RuleId(0)), text("!")]);
     let a = || text("a");
-    let chain =
-        |last: RuleBody| own((1..100_000).map(|id| RuleBody::Ref(RuleId(id))).chain([last]).collect());
+    let chain = |last: RuleBody| of_bodies((1..100_000).map(|id| RuleBody::Ref(RuleId(id))).chain([last]));
     let wide = (0..100_000)
         .map(|n| RuleBody::Seq(vec![text(&n.to_string()), RuleBody::Ref(RuleId(0))]))
         .chain([a()])
@@ -250,22 +173,22 @@ fn hostile_rules_end_soon() {
     let cases = [
         ("chain of names", chain(a()), "a", true),
         ("chain that comes back", chain(RuleBody::Alt(vec![a(), never()])), "a", false),
-        ("wide", own(vec![RuleBody::Alt(wide)]), "7a", false),
-        ("words", own(vec![RuleBody::Alt(words)]), "w77777", true),
-        ("copies", own(vec![RuleBody::Seq(refs), letters()]), "1.", false),
+        ("wide", of_bodies(vec![RuleBody::Alt(wide)]), "7a", false),
+        ("words", of_bodies(vec![RuleBody::Alt(words)]), "w77777", true),
+        ("copies", of_bodies(vec![RuleBody::Seq(refs), letters()]), "1.", false),
         (
             "optional",
-            own(vec![
+            of_bodies(vec![
                 RuleBody::Seq(optional),
                 RuleBody::Alt(vec![a(), RuleBody::Seq(vec![a(), RuleBody::Ref(RuleId(1))])]),
             ]),
             "aa",
             true,
         ),
-        ("ambiguous", own(vec![both]), &"a".repeat(3000), true),
+        ("ambiguous", of_bodies(vec![both]), &"a".repeat(3000), true),
         (
             "ambiguous with the empty text",
-            own(vec![RuleBody::Alt(vec![
+            of_bodies(vec![RuleBody::Alt(vec![
                 RuleBody::Seq(vec![a(), RuleBody::Ref(RuleId(0)), RuleBody::Ref(RuleId(0))]),
                 text(""),
             ])]),
@@ -274,10 +197,7 @@ fn hostile_rules_end_soon() {
         ),
     ];
     for (name, rules, text, matches) in cases {
-        let mut exprs = Exprs::new(1 << 20);
-        let outcome = RulesSource::new(&rules, &mut exprs, None).and_then(|source| {
-            let start = source.start();
-            let mut machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default())?;
+        let outcome = Running::new(&rules).and_then(|Running { mut machine, .. }| {
             let end = text.bytes().try_fold(machine.start(), |config, byte| machine.step(config, byte))?;
             Ok(machine.is_accepting(end))
         });
@@ -298,8 +218,7 @@ fn a_cycle_through_zero_repetitions_is_none() {
         let third = RuleBody::Alt(vec![letter(), never]);
         for start in [vec![to(1), to(2)], vec![to(2), to(1)]] {
             let bodies = [RuleBody::Seq(start), RuleBody::Seq(vec![letter(), to(2)]), third.clone()];
-            let rules = bodies.into_iter().map(|body| Rule { name: "r".into(), body }).collect();
-            compare(&Rules { rules, start: RuleId(0) }, 4).unwrap();
+            compare(&of_bodies(bodies), 4).unwrap();
         }
     }
 }

@@ -4,13 +4,15 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::earley::{machine, regex, rules, LETTERS};
-use crate::rule_oracle::Oracle;
+use crate::earley::{machine, LETTERS};
 use logitree_grammar::earley::{ConfigId, Machine, RulesSource, DEAD};
 use logitree_grammar::expr::Exprs;
 use logitree_grammar::gbnf;
-use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules};
+use logitree_grammar::rules::{RuleBody, Rules};
 use logitree_grammar::{ErrorKind, Regex};
+use logitree_testing::random_rules::{plain_regex as regex, rules};
+use logitree_testing::rule_oracle::Oracle;
+use logitree_testing::rules::of_bodies;
 use proptest::prelude::*;
 
 /// Texts of this length are compared.
@@ -92,7 +94,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
 
     #[test]
-    fn intersections_equal_brute_force(rules in rules(), with in regex()) {
+    fn intersections_equal_brute_force(rules in rules(0), with in regex()) {
         let rules = Arc::new(rules);
         let regular = Rules::lexeme(with.clone());
         compare(&Rules::both(&rules, with), &|text| matches(&rules, text) && matches(&regular, text))?;
@@ -100,7 +102,7 @@ proptest! {
 
     #[test]
     fn nested_intersections_equal_brute_force(
-        rules in rules(), first in regex(), then in regex(), second in regex(), min in 0..2u32,
+        rules in rules(0), first in regex(), then in regex(), second in regex(), min in 0..2u32,
     ) {
         let rules = Arc::new(rules);
         let [one, tail, two] = [first.clone(), then.clone(), second.clone()].map(Rules::lexeme);
@@ -177,8 +179,7 @@ fn an_intersection_is_no_wider_than_the_empty_text() {
 
 #[test]
 fn whole_tokens_are_refused_by_a_limit() {
-    let rule = Rule { name: "r".into(), body: gbnf::parse("root ::= <[5]>").unwrap().rules[0].body.clone() };
-    let rules = Arc::new(Rules { rules: vec![rule], start: RuleId(0) });
+    let rules = Arc::new(of_bodies([gbnf::parse("root ::= <[5]>").unwrap().rules.remove(0).body]));
     assert!(rules.names_tokens() && Rules::both(&rules, many("a")).names_tokens());
     assert!(matches!(Rules::both(&rules, many("a")).rules[0].body, RuleBody::Both(_)));
 }

@@ -1,9 +1,11 @@
 //! The integration tests of the crate, in one binary: the recogniser and the syntaxes beside naive oracles.
 
+mod ast;
 mod earley;
-#[path = "../support/gbnf_writer.rs"]
-mod gbnf_writer;
+mod gbnf;
 mod intersection;
-mod rule_oracle;
+mod lark;
+mod lazy;
 mod syntaxes;
+mod tags;
 mod triggers;

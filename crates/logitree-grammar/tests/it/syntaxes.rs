@@ -2,15 +2,13 @@
 //! texts, rejected texts, rejected grammars.
 
 use std::fmt::Write;
-use std::path::Path;
 
-use crate::gbnf_writer;
 use logitree_grammar::ast::{GrammarNode, Syntax};
-use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
-use logitree_grammar::expr::Exprs;
-use logitree_grammar::json_schema::JsonRules;
-use logitree_grammar::rules::{Rules, TokenName, TokenNames};
+use logitree_grammar::earley::{ConfigId, DEAD};
+use logitree_grammar::rules::{Rules, TokenName};
 use logitree_grammar::{gbnf, Result};
+use logitree_testing::rules::Running;
+use logitree_testing::{corpus, gbnf_writer};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -65,67 +63,26 @@ fn read_lark(text: &str, _: Option<&str>) -> Result<Rules> {
     node.rules().map(|rules| Rules::clone(&rules))
 }
 
-/// A grammar that runs.
-struct Running {
-    machine: Machine,
-    sets: Vec<TokenNames>,
-}
-
-impl Running {
-    fn new(rules: &Rules) -> Result<Running> {
-        let mut exprs = Exprs::new(1 << 20);
-        let source = RulesSource::new(rules, &mut exprs, Some(Box::new(JsonRules::new())))?;
-        let (start, sets) = (source.start(), source.token_sets().to_vec());
-        let machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default())?;
-        Ok(Running { machine, sets })
-    }
-
-    fn token(&mut self, config: ConfigId, id: u32) -> ConfigId {
-        let sets = &self.sets;
-        let holds = |set: u32, id: u32| {
-            let set = &sets[set as usize];
-            set.negated != set.tokens.contains(&TokenName::Id(id))
-        };
-        self.machine.step_token(config, id, &holds).unwrap()
-    }
-
-    /// Each character of plain text is a token of its own with an id that no grammar names.
-    fn after(&mut self, mut config: ConfigId, text: &Text) -> ConfigId {
-        match text {
-            Text::Plain(text) => {
-                for c in text.chars() {
-                    let whole = self.token(config, u32::MAX);
-                    for byte in c.encode_utf8(&mut [0; 4]).bytes() {
-                        config = self.machine.step(config, byte).unwrap();
-                    }
-                    config = self.machine.either(config, whole).unwrap();
-                }
-                config
+/// The configuration after a text. Each character of plain text is a token of its own with an id that no grammar names.
+fn after(running: &mut Running, mut config: ConfigId, text: &Text) -> ConfigId {
+    match text {
+        Text::Plain(text) => {
+            for c in text.chars() {
+                let whole = running.step_token(config, &TokenName::Id(u32::MAX));
+                config = running.step(config, c.encode_utf8(&mut [0; 4]).as_bytes());
+                config = running.machine.either(config, whole).unwrap();
             }
-            Text::Token(id) => self.token(config, *id),
-            Text::Times { of, times } => self.after(config, &Text::Plain(of.repeat(*times))),
-            Text::Parts(parts) => parts.iter().fold(config, |config, part| self.after(config, part)),
+            config
         }
-    }
-
-    fn accepts(&mut self, text: &Text) -> bool {
-        let end = self.after(self.machine.start(), text);
-        end != DEAD && self.machine.is_accepting(end)
+        Text::Token(id) => running.step_token(config, &TokenName::Id(*id)),
+        Text::Times { of, times } => after(running, config, &Text::Plain(of.repeat(*times))),
+        Text::Parts(parts) => parts.iter().fold(config, |config, part| after(running, config, part)),
     }
 }
 
-/// All corpora in a folder of `testdata`.
-fn corpora(folder: &str) -> Vec<(String, Corpus)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(folder);
-    let mut read = Vec::new();
-    for entry in std::fs::read_dir(&folder).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let corpus = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        read.push((path.file_name().unwrap().to_string_lossy().into_owned(), corpus));
-    }
-    read.sort_by(|a, b| a.0.cmp(&b.0));
-    read
+fn accepts(running: &mut Running, text: &Text) -> bool {
+    let end = after(running, running.machine.start(), text);
+    end != DEAD && running.machine.is_accepting(end)
 }
 
 /// The problems of a case, one per line.
@@ -136,12 +93,12 @@ fn wrong(case: &Case, rules: &Rules) -> String {
         Err(error) => return format!("  {error}\n"),
     };
     for text in &case.accepted {
-        if !running.accepts(text) {
+        if !accepts(&mut running, text) {
             let _ = writeln!(said, "  refuses {text:?}");
         }
     }
     for text in &case.refused {
-        if running.accepts(text) {
+        if accepts(&mut running, text) {
             let _ = writeln!(said, "  accepts {text:?}");
         }
     }
@@ -160,7 +117,7 @@ fn wrong(case: &Case, rules: &Rules) -> String {
 fn run(folder: &str, read: Reader, again: impl Fn(&Rules) -> Option<Rules>) -> usize {
     let mut said = String::new();
     let mut count = 0;
-    for (file, corpus) in corpora(folder) {
+    for (file, corpus) in corpus::read_all::<Corpus>(folder) {
         for case in &corpus.case {
             count += 1;
             let found = match read(&case.grammar, case.start.as_deref()) {

@@ -1,28 +1,21 @@
 //! Tags and lazy grammars compared with naive versions that read a text from left to right, on all short texts
 //! over a few letters.
 
-use crate::gbnf_writer;
-use logitree_grammar::earley::{ConfigId, Machine, MachineLimits, RulesSource, DEAD};
-use logitree_grammar::expr::Exprs;
+use logitree_grammar::earley::{ConfigId, DEAD};
 use logitree_grammar::gbnf;
 use logitree_grammar::lazy::{self, Triggers};
 use logitree_grammar::rules::Rules;
 use logitree_grammar::tags::{self, Content, Mark, Tag, Tags};
+use logitree_testing::gbnf_writer;
+use logitree_testing::rules::{accepts, Running};
 use proptest::prelude::*;
 
 const LETTERS: [char; 2] = ['a', 'b'];
 const LONGEST: usize = 7;
 
-fn machine(rules: &Rules) -> Machine {
-    let mut exprs = Exprs::new(1 << 20);
-    let source = RulesSource::new(rules, &mut exprs, None).unwrap();
-    let start = source.start();
-    Machine::new(Box::new(source), start, exprs, MachineLimits::default()).unwrap()
-}
-
 /// Walks all texts up to the maximum length and checks that `naive` and the recogniser accept the same.
 fn compare(rules: &Rules, naive: &dyn Fn(&str) -> bool) -> Result<(), String> {
-    let mut machine = machine(rules);
+    let mut machine = Running::new(rules).unwrap().machine;
     let mut open: Vec<(String, ConfigId)> = vec![(String::new(), machine.start())];
     while let Some((text, config)) = open.pop() {
         let accepted = config != DEAD && machine.is_accepting(config);
@@ -42,14 +35,7 @@ fn compare(rules: &Rules, naive: &dyn Fn(&str) -> bool) -> Result<(), String> {
 /// What a grammar accepts, checked text by text.
 fn language(grammar: &str) -> impl Fn(&str) -> bool {
     let rules = gbnf::parse(grammar).unwrap();
-    move |text: &str| {
-        let mut machine = machine(&rules);
-        let mut config = machine.start();
-        for byte in text.bytes() {
-            config = machine.step(config, byte).unwrap();
-        }
-        config != DEAD && machine.is_accepting(config)
-    }
+    move |text: &str| accepts(&rules, text)
 }
 
 /// llama.cpp's lazy grammar, checked after every character.

@@ -3,19 +3,8 @@
 
 use logitree_sampling::ErrorKind;
 use logitree_sampling::{batch, presets, BatchOptions, Chain, Floats, Generator, Params, Picked, Row};
+use logitree_testing::logits;
 use logitree_tokens::mask::AllowedTokens;
-
-/// Pseudo-random logits of row `row`.
-fn logits(row: u32, size: usize) -> Vec<f32> {
-    let mut x = row.wrapping_mul(0x9e37_79b9) | 1;
-    let next = |_| {
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
-        (x >> 8) as f32 / 1e6 - 8.0
-    };
-    (0..size).map(next).collect()
-}
 
 fn chains(rng: Generator, n: usize) -> Vec<Chain> {
     let params = Params::default().seed(11).rng(rng).with("penalty_repeat", 1.2);

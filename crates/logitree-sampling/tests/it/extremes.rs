@@ -1,13 +1,13 @@
 //! Every sampler and whole chain over hostile logits and with the most extreme parameters that its constructor takes,
 //! in both modes: an allowed token above -inf and probabilities that sum to one, or a typed error that is listed here.
 
-use crate::samplers::{complete, whole_chains, Knobs, World, ROWS};
 use logitree_sampling::{
     presets, AdaptiveP, Breakers, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Generator, HfTopH, HfTopK,
     HfTopP, HfTypP, LogitBias, MinK, MinP, Mirostat, MirostatV2, Mode, Params, Penalties, Sampler, Seed,
     Steering, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TsTopK, TsTopNSigma, TypP, Xtc,
 };
 use logitree_sampling::{ErrorKind, Result};
+use logitree_testing::samplers::{complete, whole_chains, Knobs, World, ROWS};
 use logitree_tokens::mask::AllowedTokens;
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;

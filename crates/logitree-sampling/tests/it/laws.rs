@@ -1,12 +1,12 @@
 //! The laws that every sampler keeps, in fast and in parity mode, and whole chains with them: each row of
 //! `samplers.rs` is put through all of them.
 
-use crate::samplers::{complete, knobs, whole_chains, Knobs, Order, Row, World, ROWS};
 use logitree_sampling::registry::SAMPLERS;
 use logitree_sampling::ErrorKind;
 use logitree_sampling::{
     Candidates, Chain, Generator, Mode, Sampler, Seed, StateReader, StateWriter, TokenArray,
 };
+use logitree_testing::samplers::{complete, knobs, whole_chains, Knobs, Order, Row, World, ROWS};
 use logitree_tokens::mask::AllowedTokens;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

@@ -1,8 +1,8 @@
 //! Fast paths against llama.cpp's own steps: chains of its samplers leave the same survivors and pick the same token as
 //! in parity mode, over random logits, histories and states, but where equal logits or rounding decide.
 
-use crate::samplers::{knobs, Knobs, Order, Row, World, ROWS};
 use logitree_sampling::{Chain, Dist, Generator, Mode, Sampler, Seed};
+use logitree_testing::samplers::{knobs, Knobs, Order, Row, World, ROWS};
 use logitree_tokens::mask::AllowedTokens;
 use proptest::prelude::*;
 
@@ -10,7 +10,9 @@ use proptest::prelude::*;
 fn rows() -> impl Iterator<Item = &'static Row> {
     let seed = Seed::mt19937(1);
     let is_known = move |row: &&Row| {
-        crate::samplers::complete(row, [0.5; 4], seed, &World::default()).with_mode(Mode::Parity).is_ok()
+        logitree_testing::samplers::complete(row, [0.5; 4], seed, &World::default())
+            .with_mode(Mode::Parity)
+            .is_ok()
     };
     ROWS.iter().filter(is_known)
 }

@@ -2,12 +2,12 @@
 //! prefix of the right order, cut where the mass in f64 says, and a draw falls where it should. `BOUND` is all the
 //! room that rounding is given.
 
-use crate::samplers::{complete, knobs, World, ROWS};
 use logitree_sampling::Draws;
 use logitree_sampling::{
     AdaptiveP, Chain, Dist, Floats, Greedy, LogitBias, MinP, MirostatV2, Mode, Penalties, Sampler, Seed,
     Steering, Temp, TempExt, TopK, TopNSigma, TopP, TypP, Xtc,
 };
+use logitree_testing::samplers::{complete, knobs, World, ROWS};
 use logitree_tokens::mask::{bit, insert_bits, AllowedTokens};
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Tests of samplers and chains: one binary, and every sampler as a row in [`samplers`].
+//! Tests of samplers and chains: one binary, and every sampler as a row of `logitree_testing::samplers`.
 
 mod align;
 mod batch;
@@ -12,4 +12,3 @@ mod llama;
 mod long;
 mod oracle;
 mod orders;
-mod samplers;

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use crate::support::item_set::{Item, ItemSet, Kind, Random};
-use crate::support::item_set_questions::{ask, View};
 use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, ItemIndex, ItemWalk};
 use logitree::TokenId;
+use logitree_testing::item_set::{Item, ItemSet, Kind, Random};
+use logitree_testing::item_set_questions::{ask, View};
 
 /// Operations on one item_set.
 const ON_ONE: usize = 2_500;

@@ -1,10 +1,10 @@
 //! The trie against slow obvious versions: the recursive walk, and a scan over all tokens.
 
-use crate::support::{small, vocabulary, END, SMALL};
 use logitree::mask::{insert_bit, insert_bits, words_for};
 use logitree::trie::{DumpOptions, Node, Recognizer, Table, TokenTrie, MAX_DEPTH};
 use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::ErrorKind;
+use logitree_testing::vocabulary::{small, vocabulary, END, SMALL};
 use proptest::prelude::*;
 
 /// A table automaton as a recogniser with a stack.

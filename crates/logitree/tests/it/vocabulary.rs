@@ -2,12 +2,12 @@
 
 use logitree::vocabulary::Vocabulary;
 use logitree::{ErrorKind, Result};
+use logitree_testing::corpus;
 use std::path::Path;
 
 fn every_file_is_refused(loader: &str, load: fn(&Path) -> Result<Vocabulary>) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/hostile").join(loader);
-    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    assert!(!files.is_empty(), "{} is empty", folder.display());
+    let files = corpus::files(&format!("hostile/{loader}"));
+    assert!(!files.is_empty(), "{loader} is empty");
     for file in files {
         match load(&file) {
             Ok(vocabulary) => panic!("{} was read: {} tokens", file.display(), vocabulary.len()),

@@ -2,7 +2,6 @@
 //! are those of `testdata/time`.
 
 use std::cell::Cell;
-use std::path::Path;
 use std::sync::Arc;
 
 use logitree::constraint::{Grammar, GrammarLimits};
@@ -12,8 +11,9 @@ use logitree::mask::AllowedTokens;
 use logitree::{ErrorKind, Result, TokenId, Vocabulary};
 use serde::Deserialize;
 
-use crate::texts::{long_tokens, of_lark, of_pattern, of_schema};
 use crate::{ALLOCATIONS, LIVE, MOST};
+use logitree_testing::corpus;
+use logitree_testing::texts::{long_tokens, of_lark, of_pattern, of_schema};
 
 /// The most that one call may hold in addition to what was held before.
 const MAX_BYTES: isize = 300 << 20;
@@ -130,8 +130,7 @@ fn write(case: &Case, vocabulary: &Arc<Vocabulary>) -> Result<()> {
 
 #[test]
 fn every_call_is_bounded_in_counted_work() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/time/grammars.toml");
-    let corpus: Corpus = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let corpus: Corpus = corpus::read("time/grammars.toml");
     assert!(corpus.case.len() > 60);
     let vocabulary = long_tokens();
     let is_expected = |case: &Case, end: &Result<()>| match end {

@@ -2,12 +2,6 @@
 //! live bytes of each thread.
 #![allow(unsafe_code)]
 
-#[path = "../../../logitree-sampling/tests/it/samplers.rs"]
-#[allow(dead_code)] // the tests there use the rest
-mod samplers;
-#[path = "../it/support/texts.rs"]
-mod texts;
-
 mod hostile;
 mod soak;
 mod steady;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use logitree::constraint::{Choices, End};
 use logitree::decoder::{Decoder, Stop};
 use logitree::sampling::{presets, Params};
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
+use logitree::Vocabulary;
+use logitree_testing::vocabulary::{bytes_and, ending_vocabulary};
 
 use crate::LIVE;
 
@@ -14,13 +15,8 @@ const SIZE: usize = 300;
 const STEPS: usize = 1_000_000;
 
 fn vocabulary() -> Arc<Vocabulary> {
-    let tokens = (0..SIZE).map(|i| Token {
-        bytes: if i < 256 { vec![i as u8] } else { vec![b'A' + (i % 26) as u8, b'A' + (i / 26) as u8] },
-        kind: if i + 1 == SIZE { TokenKind::Control } else { TokenKind::Normal },
-    });
-    let about =
-        VocabularyOptions { end_of_generation: vec![SIZE as u32 - 1], ..VocabularyOptions::default() };
-    Arc::new(Vocabulary::new(tokens, about).expect("a sound vocabulary"))
+    let more = (256..SIZE - 1).map(|i| [b'A' + (i % 26) as u8, b'A' + (i / 26) as u8]);
+    ending_vocabulary(&bytes_and(&more.collect::<Vec<_>>())).0
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! No allocation per token once the buffers have grown: a counting allocator watches the default chains.
 
-use crate::samplers::{complete, whole_chains, World, ROWS};
 use crate::{ALLOCATIONS, LARGEST, LIVE, MOST};
 use half::bf16;
 use logitree::mask::AllowedTokens;
 use logitree::sampling::{presets, Burst, Chain, EntropyRule, Floats, Mode, Params, Seed, Setting, Steering};
+use logitree_testing::samplers::{complete, whole_chains, World, ROWS};
 use std::cell::Cell;
 
 /// Pseudo-random logits of step `step`.

@@ -10,15 +10,12 @@ use logitree::constraint::{
 };
 use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::grammar::json_schema::SchemaOptions;
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
+use logitree::Vocabulary;
+use logitree_testing::vocabulary::{bytes_and, with_special};
 
 /// All bytes, an end of the generation, and the marks of a reasoning block.
 fn vocabulary() -> Arc<Vocabulary> {
-    let bytes = (0..=255).map(|byte| Token { bytes: vec![byte], kind: TokenKind::Normal });
-    let marks = ["</s>", "<think>", "</think>"];
-    let marks = marks.map(|text| Token { bytes: text.into(), kind: TokenKind::Control });
-    let about = VocabularyOptions { end_of_generation: vec![256], ..VocabularyOptions::default() };
-    Arc::new(Vocabulary::new(bytes.chain(marks), about).unwrap())
+    with_special(&bytes_and::<&str>(&[]), &["</s>", "<think>", "</think>"], &[256])
 }
 
 fn schema() -> GrammarNode {

@@ -4,8 +4,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::support::laws;
-use crate::support::plain::Plain;
 use logitree::constraint::{
     Canonical, Choices, Composition, Constraint, End, Grammar, GrammarLimits, Matcher,
 };
@@ -14,6 +12,8 @@ use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::grammar::gbnf;
 use logitree::sampling::{presets, Chain, Mode, Params};
 use logitree::{ErrorKind, TokenId, Tokenizer};
+use logitree_testing::laws;
+use logitree_testing::plain::Plain;
 use proptest::prelude::*;
 
 const GPT2: &str = r#"{"type":"ByteLevel","add_prefix_space":false,"use_regex":true}"#;

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use logitree::constraint::{
-    certain, count_closed, ByteRecogniser, Certain, Choices, Constraint, End, Grammar, GrammarLimits,
-    Matcher, PayloadCheck, Recogniser, TokenTree,
+    certain, count_closed, ByteRecogniser, Certain, Choices, Constraint, End, Matcher, PayloadCheck,
+    Recogniser, TokenTree,
 };
-use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::vocabulary::Vocabulary;
 use logitree::{ErrorKind, Result, TokenId};
 use proptest::prelude::*;
 
-use crate::support::ending_vocabulary;
-use crate::support::laws::look;
-use crate::support::plain::Plain;
+use logitree_testing::constraints::{bind, regex};
+use logitree_testing::laws::look;
+use logitree_testing::plain::Plain;
+use logitree_testing::vocabulary::ending_vocabulary;
 
 const TEXTS: [&str; 8] = ["a", "b", "c", "ab", "ba", "abc", "bb", "cab"];
 /// The bytes that the slow version spells out.
@@ -112,8 +112,7 @@ fn hold(matcher: Box<dyn Matcher>, vocabulary: &Vocabulary) {
 }
 
 fn grammar(pattern: &str, vocabulary: &Arc<Vocabulary>) -> Box<dyn Matcher> {
-    let rules = GrammarNode::read(Syntax::Regex(pattern.into())).unwrap().rules().unwrap();
-    Grammar::new(rules, vocabulary, None, GrammarLimits::default()).unwrap().matcher().unwrap()
+    bind(regex(pattern).rules().unwrap(), vocabulary).unwrap().matcher().unwrap()
 }
 
 /// A recogniser of a few texts.

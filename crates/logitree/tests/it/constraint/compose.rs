@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use crate::support::laws;
 use logitree::constraint::{
     shortest_ending, ByteRecogniser, ComposedMatcher, Composition, Constraint, Matcher, PayloadCheck,
-    Recogniser, TokenTree, TreeSpan,
+    Recogniser, TreeSpan,
 };
 use logitree::grammar::ast::{GrammarNode, Syntax};
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{ErrorKind, Result, TokenId};
+use logitree::{ErrorKind, Result, TokenId, Vocabulary};
+use logitree_testing::vocabulary::ending_vocabulary;
+use logitree_testing::{constraints, laws};
 use proptest::prelude::*;
 
 const TOKENS: [&[u8]; 5] = [b"a", b"b", b"ab", b"ba", b"bb"];
@@ -20,11 +20,7 @@ const LETTERS: usize = 11;
 const LENGTH: usize = 5;
 
 fn vocabulary() -> Arc<Vocabulary> {
-    let mut tokens: Vec<Token> =
-        TOKENS.iter().map(|bytes| Token { bytes: bytes.to_vec(), kind: TokenKind::Normal }).collect();
-    tokens.push(Token { bytes: b"</s>".to_vec(), kind: TokenKind::Control });
-    let about = VocabularyOptions { end_of_generation: vec![END], ..VocabularyOptions::default() };
-    Arc::new(Vocabulary::new(tokens, about).unwrap())
+    ending_vocabulary(&TOKENS).0
 }
 
 /// A set of sequences over few symbols, up to a length: whether each is in it, by its number.
@@ -164,7 +160,7 @@ impl ByteRecogniser for Even {
 }
 
 fn regex(pattern: &str) -> Composition {
-    GrammarNode::read(Syntax::Regex(pattern.into())).unwrap().into()
+    constraints::regex(pattern).into()
 }
 
 fn gbnf(text: &str) -> Composition {
@@ -176,10 +172,7 @@ fn texts(holds: impl FnMut(&[usize]) -> bool) -> Model {
 }
 
 fn tree(lists: &[&[TokenId]]) -> Composition {
-    let leaves: Vec<String> =
-        lists.iter().map(|tokens| format!(r#"{{"name":"{tokens:?}","tokens":{tokens:?}}}"#)).collect();
-    let json = format!(r#"{{"descriptors":[{{"path":"p","leaves":[{}]}}]}}"#, leaves.join(","));
-    let tree = Arc::new(TokenTree::from_json(json.as_bytes(), &PayloadCheck::default()).unwrap());
+    let tree = constraints::token_tree(lists, &PayloadCheck::default()).unwrap();
     Composition::of(Arc::new(TreeSpan { tree, path: "p".into(), following: None, end_tokens: None }))
 }
 

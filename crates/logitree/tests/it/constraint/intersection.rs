@@ -4,18 +4,18 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::support::laws::{self, look};
-use crate::support::{ending_vocabulary, sequences::Sequences};
 use logitree::catalogue::{
     intersect, BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, Intersection,
     IntersectionMatcher, ItemIndex, ItemWalk,
 };
-use logitree::constraint::{
-    Choices, Descriptor, End, Grammar, GrammarLimits, Leaf, Matcher, Payload, PayloadCheck, TokenTree,
-};
+use logitree::constraint::{Choices, End, Grammar, GrammarLimits, Matcher, PayloadCheck};
 use logitree::grammar::gbnf;
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, ErrorKind, Result, TokenId};
+use logitree_testing::constraints::{bind_gbnf, catalogue, token_tree};
+use logitree_testing::laws::{self, look};
+use logitree_testing::sequences::Sequences;
+use logitree_testing::vocabulary::ending_vocabulary;
 use proptest::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -65,16 +65,11 @@ impl Other {
         let with = |lists: &Lists| [lists.clone(), items.iter().step_by(2).cloned().collect()].concat();
         Some(match self {
             Other::Tree(lists, end) => Box::new(
-                ItemWalk { snapshot: tree(&with(lists)).snapshot(), end: *end }.sequence(8, &[]).ok()?,
+                ItemWalk { snapshot: catalogue(&with(lists)).snapshot(), end: *end }.sequence(8, &[]).ok()?,
             ),
             Other::Tokens(lists, ends) => {
-                let leaf =
-                    |tokens: &Vec<TokenId>| Leaf { name: format!("{tokens:?}"), tokens: tokens.clone() };
-                let leaves = with(lists).iter().map(leaf).collect();
-                let descriptors = vec![Descriptor { path: "p".into(), leaves }];
-                let payload = Payload { model_id: None, descriptors };
                 let end = End { tokens: Some(ends.clone()), ..End::default() };
-                let tree = Arc::new(TokenTree::new(payload, &PayloadCheck::default()).ok()?);
+                let tree = token_tree(&with(lists), &PayloadCheck::default()).ok()?;
                 tree.matcher("p", &end).ok()?
             }
             Other::Choices(texts) => Choices::new(texts, vocabulary, &End::default()).ok()?.matcher(),
@@ -84,15 +79,7 @@ impl Other {
 }
 
 fn grammar(gbnf: &str, vocabulary: &Arc<Vocabulary>) -> Box<dyn Matcher> {
-    let rules = Arc::new(gbnf::parse(gbnf).expect("a sound grammar"));
-    let bound = Grammar::new(rules, vocabulary, None, GrammarLimits::default());
-    bound.expect("a sound grammar").matcher().expect("within the limits")
-}
-
-fn tree(lists: &[Vec<TokenId>]) -> Catalogue {
-    let mut builder = CatalogueBuilder::new(BuildOptions::default()).expect("a builder");
-    lists.iter().for_each(|tokens| builder.push(tokens, &[], 0).expect("a sound item"));
-    Catalogue::new(builder.finish(None, &mut |_| Ok(())).expect("an index").index)
+    bind_gbnf(gbnf, vocabulary).matcher().expect("within the limits")
 }
 
 fn items(snapshot: &CatalogueSnapshot) -> BTreeSet<(Vec<TokenId>, u64)> {
@@ -229,8 +216,8 @@ fn one_of_many() -> (CatalogueSnapshot, Vec<Box<dyn Matcher>>) {
     let lists: Lists = (0..100).flat_map(|a| (0..100).map(move |b| vec![a, b])).collect();
     let mut wanted: Lists = (0..100).map(|a| vec![a, 100]).collect();
     wanted.push(vec![99, 99]);
-    let other = ItemWalk { snapshot: tree(&wanted).snapshot(), end: None }.sequence(SIZE, &[]).unwrap();
-    (tree(&lists).snapshot(), vec![Box::new(other)])
+    let other = ItemWalk { snapshot: catalogue(&wanted).snapshot(), end: None }.sequence(SIZE, &[]).unwrap();
+    (catalogue(&lists).snapshot(), vec![Box::new(other)])
 }
 
 #[test]
@@ -243,9 +230,9 @@ fn work_is_bounded_and_none_of_it_is_lost() {
     let lists: Lists = (0..100).flat_map(|a| (0..100).map(move |b| vec![a, b])).collect();
     let wanted: Lists = (0..100).map(|a| vec![a, if a == 0 { 0 } else { 99 }]).collect();
     let others: Vec<Box<dyn Matcher>> = vec![Box::new(
-        ItemWalk { snapshot: tree(&wanted).snapshot(), end: None }.sequence(SIZE, &[]).unwrap(),
+        ItemWalk { snapshot: catalogue(&wanted).snapshot(), end: None }.sequence(SIZE, &[]).unwrap(),
     )];
-    let snapshot = tree(&lists).snapshot();
+    let snapshot = catalogue(&lists).snapshot();
     let mut matcher = lazily(&snapshot, &others, None, 500).unwrap();
     let mut asked = 0;
     let allowed = loop {
@@ -275,15 +262,16 @@ fn what_cannot_be_is_refused() {
     assert_eq!(error.kind, ErrorKind::Constraint);
     let error = intersect(&snapshot, Vec::new(), None, &mut || Ok(())).err().unwrap();
     assert_eq!(error.kind, ErrorKind::Constraint);
-    let nothing: Box<dyn Matcher> =
-        Box::new(ItemWalk { snapshot: tree(&[vec![7]]).snapshot(), end: None }.sequence(8, &[]).unwrap());
+    let nothing: Box<dyn Matcher> = Box::new(
+        ItemWalk { snapshot: catalogue(&[vec![7]]).snapshot(), end: None }.sequence(8, &[]).unwrap(),
+    );
     let error = lazily(&snapshot, &[others[0].fork(), nothing], None, 1 << 20).err().unwrap();
     assert!(error.kind == ErrorKind::Constraint && error.message.contains("allowed"), "{error}");
     let stop = || Err(Error::new(ErrorKind::Sampling, "enough"));
     let lists: Lists = (0..100).flat_map(|a| (0..100).map(move |b| vec![a, b])).collect();
     let same: Box<dyn Matcher> =
         Box::new(ItemWalk { snapshot: snapshot.clone(), end: None }.sequence(SIZE, &[]).unwrap());
-    let error = intersect(&tree(&lists).snapshot(), vec![same], None, &mut { stop }).err().unwrap();
+    let error = intersect(&catalogue(&lists).snapshot(), vec![same], None, &mut { stop }).err().unwrap();
     assert_eq!(error.message, "enough");
 }
 
@@ -302,13 +290,13 @@ fn a_limit_of_the_other_is_told() {
     let mut alone = others[0].fork();
     let expected = (0..30).find_map(|_| alone.accept(0).err()).expect("it has little fuel");
     assert_eq!(expected.kind, ErrorKind::Limit);
-    let snapshot = tree(&[vec![0; 30], vec![2]]).snapshot();
+    let snapshot = catalogue(&[vec![0; 30], vec![2]]).snapshot();
     let error = intersect(&snapshot, forks(&others), None, &mut || Ok(())).err().unwrap();
     assert_eq!(error, expected);
     assert_eq!(lazily(&snapshot, &others, None, Intersection::FUEL).err().unwrap(), expected);
     // What the tree does not reach is not asked.
     assert_eq!(
-        intersect(&tree(&[vec![2]]).snapshot(), forks(&others), None, &mut || Ok(())).unwrap().len(),
+        intersect(&catalogue(&[vec![2]]).snapshot(), forks(&others), None, &mut || Ok(())).unwrap().len(),
         1
     );
 }
@@ -318,7 +306,7 @@ fn long_items_take_no_stack() {
     let long: Vec<TokenId> = (0..4096).map(|n| n % 2).collect();
     let mut longer = long.clone();
     longer.truncate(4000);
-    let snapshot = tree(&[long.clone(), longer.clone()]).snapshot();
+    let snapshot = catalogue(&[long.clone(), longer.clone()]).snapshot();
     let (vocabulary, end) = ending_vocabulary(&TEXTS);
     let others = [grammar("root ::= [ab]*", &vocabulary)];
     let kept = intersect(&snapshot, forks(&others), Some(end), &mut || Ok(())).unwrap();
@@ -356,7 +344,7 @@ fn sign(bytes: &mut [u8]) {
 #[test]
 fn places_in_a_circle_end() {
     let lists: Lists = (0..100).map(|n| vec![n / 50, n]).collect();
-    let built = tree(&lists).snapshot();
+    let built = catalogue(&lists).snapshot();
     let mut bytes = built.index().bytes().to_vec();
     let root = built.root().0.to_le_bytes();
     let begins: Vec<usize> =

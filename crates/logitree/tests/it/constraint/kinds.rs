@@ -2,28 +2,20 @@
 
 use std::sync::Arc;
 
-use crate::support::laws::look;
-use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, Intersection, ItemWalk};
+use logitree::catalogue::{Intersection, ItemWalk};
 use logitree::constraint::reasoning::{ReasoningStart, Tag};
 use logitree::constraint::{
-    Choices, Constraint, End, Grammar, GrammarLimits, Matcher, OneOf, PayloadCheck, Reasoning,
-    ReasoningBudget, ReasoningOptions, TokenTree, TreeSpan,
+    Choices, Constraint, End, Matcher, OneOf, PayloadCheck, Reasoning, ReasoningBudget, ReasoningOptions,
+    TokenTree, TreeSpan,
 };
-use logitree::grammar::ast::{GrammarNode, Syntax};
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
+use logitree::Vocabulary;
+use logitree_testing::constraints::{bind, catalogue, regex};
+use logitree_testing::laws::look;
+use logitree_testing::vocabulary::with_special;
 
 /// a = 0, b = 1, ab = 2, c = 3, the end of generation 4, the marks of a reasoning block 5 and 6.
 fn vocabulary() -> Arc<Vocabulary> {
-    let token = |text: &str, kind| Token { bytes: text.into(), kind };
-    let mut tokens = ["a", "b", "ab", "c"].map(|text| token(text, TokenKind::Normal)).to_vec();
-    tokens.extend(["</s>", "<think>", "</think>"].map(|text| token(text, TokenKind::Control)));
-    Arc::new(
-        Vocabulary::new(
-            tokens,
-            VocabularyOptions { end_of_generation: vec![4], ..VocabularyOptions::default() },
-        )
-        .unwrap(),
-    )
+    with_special(&["a", "b", "ab", "c"], &["</s>", "<think>", "</think>"], &[4])
 }
 
 /// Compares the two along every sequence of up to four allowed tokens.
@@ -42,21 +34,11 @@ fn same(constraint: &dyn Constraint, by_hand: Box<dyn Matcher>) {
 }
 
 fn items() -> ItemWalk {
-    let mut builder = CatalogueBuilder::new(BuildOptions::default()).unwrap();
-    for (item, tokens) in [&[0, 1][..], &[0, 1, 3], &[2], &[3, 3]].into_iter().enumerate() {
-        builder.push(tokens, &[], item as u64).unwrap();
-    }
-    let index = builder.finish(None, &mut |_| Ok(())).unwrap().index;
-    ItemWalk { snapshot: Catalogue::new(index).snapshot(), end: Some(4) }
-}
-
-fn regex(pattern: &str) -> GrammarNode {
-    GrammarNode::read(Syntax::Regex(pattern.into())).unwrap()
+    ItemWalk { snapshot: catalogue(&[&[0, 1][..], &[0, 1, 3], &[2], &[3, 3]]).snapshot(), end: Some(4) }
 }
 
 fn bound(pattern: &str) -> Box<dyn Matcher> {
-    let rules = regex(pattern).rules().unwrap();
-    Grammar::new(rules, &vocabulary(), None, GrammarLimits::default()).unwrap().matcher().unwrap()
+    bind(regex(pattern).rules().unwrap(), &vocabulary()).unwrap().matcher().unwrap()
 }
 
 #[test]

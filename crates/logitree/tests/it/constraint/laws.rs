@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::support::{ending_vocabulary, laws, sequences::tokenisations, sequences::Sequences};
-use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, ItemWalk};
-use logitree::constraint::{
-    Choices, Descriptor, End, Leaf, Matcher, OnMismatch, Payload, PayloadCheck, TokenTree,
-};
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{ErrorKind, TokenId};
+use logitree::catalogue::ItemWalk;
+use logitree::constraint::{Choices, End, Matcher, OnMismatch, PayloadCheck, TokenTree};
+use logitree::{ErrorKind, Token, TokenId, TokenKind};
+use logitree_testing::constraints::{catalogue, token_tree};
+use logitree_testing::laws;
+use logitree_testing::sequences::{tokenisations, Sequences};
+use logitree_testing::vocabulary::{ending_vocabulary, of_tokens, token};
 use proptest::prelude::*;
 
 fn script() -> impl Strategy<Value = Vec<u16>> {
@@ -17,12 +17,9 @@ fn script() -> impl Strategy<Value = Vec<u16>> {
 }
 
 fn tree(lists: &[Vec<TokenId>]) -> Arc<TokenTree> {
-    let leaves =
-        lists.iter().map(|tokens| Leaf { name: format!("{tokens:?}"), tokens: tokens.clone() }).collect();
-    let payload = Payload { model_id: None, descriptors: vec![Descriptor { path: "p".into(), leaves }] };
     // Lists without tokens are left out.
     let check = PayloadCheck { on_mismatch: OnMismatch::Warn, ..PayloadCheck::default() };
-    Arc::new(TokenTree::new(payload, &check).expect("a valid payload"))
+    token_tree(lists, &check).expect("a valid payload")
 }
 
 /// Bytes that cut characters in pieces, and no bytes at all.
@@ -45,19 +42,18 @@ proptest! {
     ) {
         let kind = |n: usize| TokenKind::ALL.get(n).copied().unwrap_or(TokenKind::Normal);
         let mut all: Vec<Token> =
-            tokens.into_iter().map(|(bytes, n)| Token { bytes, kind: kind(n) }).collect();
+            tokens.into_iter().map(|(bytes, n)| token(bytes, kind(n))).collect();
         if single {
-            all.extend(UNITS.map(|byte| Token { bytes: vec![byte], kind: TokenKind::Byte }));
+            all.extend(UNITS.map(|byte| token([byte], TokenKind::Byte)));
         }
         let special = all.len() as TokenId;
-        all.push(Token { bytes: b"a".to_vec(), kind: TokenKind::Control });
+        all.push(token("a", TokenKind::Control));
         let is_text = |token: &Token| token.kind.is_text() && !token.bytes.is_empty();
         let spelled: Vec<(TokenId, Vec<u8>)> =
             all.iter().zip(0..).filter(|(t, _)| is_text(t)).map(|(t, id)| (id, t.bytes.clone())).collect();
         let ends: Option<Vec<TokenId>> =
             ends.map(|ends| ends.iter().map(|end| end.index(all.len()) as TokenId).collect());
-        let about = VocabularyOptions { end_of_generation: vec![special], ..VocabularyOptions::default() };
-        let vocabulary = Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"));
+        let vocabulary = of_tokens(all, &[special]);
         let end = End { tokens: ends.clone(), following: following.clone(), vocabulary: None };
         let ends: BTreeSet<TokenId> = ends.unwrap_or(vec![special]).into_iter().collect();
         let after = if ends.is_empty() { vec![special] } else { ends.iter().copied().collect() };
@@ -122,9 +118,7 @@ proptest! {
         if wide {
             model.all.extend((0..90).map(|token| vec![token / 30, 10 + token, 0]));
         }
-        let mut builder = CatalogueBuilder::new(BuildOptions::default()).unwrap();
-        model.all.iter().for_each(|tokens| builder.push(tokens, &[], 0).unwrap());
-        let tree = Catalogue::new(builder.finish(None, &mut |_| Ok(())).unwrap().index);
+        let tree = catalogue(&Vec::from_iter(&model.all));
         tree.add(added.iter().map(|tokens| (&tokens[..], &[][..], 1))).unwrap();
         model.all.extend(added);
         let end = ends.then_some(7);

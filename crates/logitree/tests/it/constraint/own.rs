@@ -1,9 +1,9 @@
 //! A kind of constraint of one's own, as short as one can be: a state, the token after it, and the laws hold.
 
-use crate::support::laws;
 use logitree::constraint::{AfterEnd, Sequence, States};
 use logitree::mask::AllowedTokens;
 use logitree::{Result, TokenId};
+use logitree_testing::laws;
 use proptest::prelude::*;
 
 const SIZE: TokenId = 12;

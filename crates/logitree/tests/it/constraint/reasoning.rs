@@ -4,14 +4,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::support::laws::{self, look, Seen};
 use logitree::constraint::{
-    accept_all, reasoning::ReasoningStart, Descriptor, End, Grammar, GrammarLimits, Leaf, Matcher, Payload,
-    PayloadCheck, ReasoningBudget, ReasoningOptions, TokenTree,
+    accept_all, reasoning::ReasoningStart, End, Matcher, PayloadCheck, ReasoningBudget, ReasoningOptions,
 };
-use logitree::grammar::gbnf;
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{ErrorKind, TokenId};
+use logitree::{ErrorKind, TokenId, TokenKind, Vocabulary};
+use logitree_testing::constraints::{bind_gbnf, token_tree};
+use logitree_testing::laws::{self, look, Seen};
+use logitree_testing::vocabulary::{of_tokens, token, vocabulary as vocabulary_of, with_special};
 use proptest::prelude::*;
 
 /// Ordinary letters, the bytes of characters in pieces, a special token, and two that end the generation.
@@ -36,9 +35,7 @@ const EOG: [TokenId; 2] = [11, 12];
 
 fn vocabulary() -> Arc<Vocabulary> {
     let kind = |id| if id < SPECIAL { TokenKind::Normal } else { TokenKind::Control };
-    let tokens = BYTES.iter().zip(0..).map(|(b, id)| Token { bytes: b.to_vec(), kind: kind(id) });
-    let about = VocabularyOptions { end_of_generation: EOG.to_vec(), ..VocabularyOptions::default() };
-    Arc::new(Vocabulary::new(tokens, about).unwrap())
+    of_tokens(BYTES.iter().zip(0..).map(|(bytes, id)| token(bytes, kind(id))), &EOG)
 }
 
 /// The state, recomputed from all tokens.
@@ -293,10 +290,7 @@ fn options() -> impl Strategy<Value = ReasoningOptions> {
 
 /// A token tree of these sequences.
 fn answers(sequences: &BTreeSet<Vec<TokenId>>) -> Option<Box<dyn Matcher>> {
-    let leaves =
-        sequences.iter().map(|tokens| Leaf { name: format!("{tokens:?}"), tokens: tokens.clone() }).collect();
-    let payload = Payload { model_id: None, descriptors: vec![Descriptor { path: "p".into(), leaves }] };
-    let tree = Arc::new(TokenTree::new(payload, &PayloadCheck::default()).unwrap());
+    let tree = token_tree(&Vec::from_iter(sequences), &PayloadCheck::default()).unwrap();
     tree.matcher("p", &End { tokens: Some(vec![EOG[0]]), ..End::default() }).ok()
 }
 
@@ -334,10 +328,7 @@ proptest! {
 fn pairs() -> Arc<Vocabulary> {
     let letters = || b'a'..=b'z';
     let words = letters().flat_map(|a| letters().map(move |b| vec![a, b]));
-    let mut tokens: Vec<Token> = words.map(|bytes| Token { bytes, kind: TokenKind::Normal }).collect();
-    tokens.push(Token { bytes: b"<end>".to_vec(), kind: TokenKind::Control });
-    let about = VocabularyOptions { end_of_generation: vec![676], ..VocabularyOptions::default() };
-    Arc::new(Vocabulary::new(tokens, about).unwrap())
+    with_special(&words.collect::<Vec<_>>(), &["<end>"], &[676])
 }
 
 proptest! {
@@ -352,8 +343,7 @@ proptest! {
     ) {
         let vocabulary = pairs();
         let text = if takes { "root ::= [a-y]+ \"z\"" } else { "root ::= [b-y] [a-y]* \"z\"" };
-        let rules = Arc::new(gbnf::parse(text).unwrap());
-        let grammar = Grammar::new(rules, &vocabulary, None, GrammarLimits::default()).unwrap();
+        let grammar = bind_gbnf(text, &vocabulary);
         // "aaab", "aaac" and "ad" begin; "aa" is token 0.
         let begin = vec![vec![0, 1], vec![0, 2], vec![3]];
         let end = vec![vec![4, 5]];
@@ -422,13 +412,10 @@ fn what_means_nothing_is_refused() {
     }
     let error = small(|t| t.message = vec![3; 5_000]).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Limit);
-    let few = Vocabulary::new(
-        [b"a", b"b"].map(|b| Token { bytes: b.to_vec(), kind: TokenKind::Normal }),
-        VocabularyOptions::default(),
-    );
+    let few = vocabulary_of(&["a", "b"]);
     let options =
         ReasoningOptions { begin: vec![vec![0]], end: vec![vec![1]], ..ReasoningOptions::default() };
-    let error = ReasoningBudget::new(options, &Arc::new(few.unwrap())).unwrap_err();
+    let error = ReasoningBudget::new(options, &few).unwrap_err();
     assert!(error.message.contains("every token"), "{error}");
 }
 
@@ -458,10 +445,7 @@ fn a_prompt_tells_where_it_leaves_off_and_tokens_where_the_answer_starts() {
     }
     // "ab" begins and "bc" ends, in whatever tokens; a special token is no text.
     let words = [&b"a"[..], b"b", b"c", b"xab", b"bcab", b"bcx", b"ab", b"abc"];
-    let tokens = words.iter().map(|b| Token { bytes: b.to_vec(), kind: TokenKind::Normal });
-    let special = Token { bytes: b"ab".to_vec(), kind: TokenKind::Control };
-    let vocabulary =
-        Arc::new(Vocabulary::new(tokens.chain([special]), VocabularyOptions::default()).unwrap());
+    let vocabulary = with_special(&words, &["ab"], &[]);
     let tags = ReasoningOptions {
         begin: vec![vec![0, 1]],
         end: vec![vec![1, 2]],

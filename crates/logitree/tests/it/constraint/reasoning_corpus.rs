@@ -1,15 +1,15 @@
 //! Reasoning blocks: the corpus `testdata/reasoning/think.toml`.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use crate::support::laws::look;
 use logitree::constraint::{
     accept_all, count_allowed, draft_masks, reasoning::ReasoningStart, Matcher, ReasoningBudget,
     ReasoningOptions,
 };
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{ErrorKind, TokenId};
+use logitree::{ErrorKind, TokenId, TokenKind};
+use logitree_testing::corpus;
+use logitree_testing::laws::look;
+use logitree_testing::vocabulary::{of_tokens, token};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -63,9 +63,8 @@ impl Case {
         };
         let tokens = (0..self.size.unwrap_or(16)).map(|id| {
             let bytes = self.bytes.get(&id.to_string()).map_or_else(|| format!("<{id}>").into_bytes(), hex);
-            Token { bytes, kind: TokenKind::Normal }
+            token(bytes, TokenKind::Normal)
         });
-        let about = VocabularyOptions { end_of_generation: self.eog.clone(), ..VocabularyOptions::default() };
         let options = ReasoningOptions {
             begin: self.begin.clone(),
             end: self.end.clone(),
@@ -76,7 +75,7 @@ impl Case {
             max_blocks: self.max_blocks.map_or(Some(1), |most| usize::try_from(most).ok()),
             whole: self.whole,
         };
-        ReasoningBudget::new(options, &Arc::new(Vocabulary::new(tokens, about).unwrap())).unwrap()
+        ReasoningBudget::new(options, &of_tokens(tokens, &self.eog)).unwrap()
     }
 
     fn at(&self) -> ReasoningStart {
@@ -91,8 +90,7 @@ impl Case {
 
 #[test]
 fn the_corpus() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/reasoning/think.toml");
-    let corpus: Corpus = toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let corpus: Corpus = corpus::read("reasoning/think.toml");
     assert!(corpus.case.len() >= 20);
     for case in &corpus.case {
         let mut matcher = case.reasoning_budget().matcher(case.at(), None).unwrap();

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-use crate::support::laws::{self, look};
 use logitree::constraint::{ByteRecogniser, Constraint, Recogniser};
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{Error, ErrorKind, Result, TokenId};
+use logitree::{Error, ErrorKind, Result, TokenId, Vocabulary};
+use logitree_testing::laws::{self, look};
+use logitree_testing::vocabulary::with_special;
 use proptest::prelude::*;
 
 /// Brackets, properly nested, at most three deep, then a full stop or nothing.
@@ -50,11 +50,7 @@ const TOKENS: [&str; 10] = ["(", ")", "()", "))", "((", ")(", ".", ").", "x", "(
 const END: TokenId = TOKENS.len() as TokenId;
 
 fn vocabulary() -> Arc<Vocabulary> {
-    let normal = |text: &&str| Token { bytes: text.as_bytes().to_vec(), kind: TokenKind::Normal };
-    let mut tokens: Vec<Token> = TOKENS.iter().map(normal).collect();
-    tokens.push(Token { bytes: b"(".to_vec(), kind: TokenKind::Control });
-    let about = VocabularyOptions { end_of_generation: vec![END], ..VocabularyOptions::default() };
-    Arc::new(Vocabulary::new(tokens, about).unwrap())
+    with_special(&TOKENS, &["("], &[END])
 }
 
 /// Accepting, finished, and the allowed tokens, by feeding the bytes of every token.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::support::{ending_vocabulary, laws};
 use logitree::constraint::compose::Composition;
 use logitree::constraint::query::bytewise;
 use logitree::constraint::skeleton::{
@@ -10,10 +9,11 @@ use logitree::constraint::skeleton::{
 };
 use logitree::constraint::{Constraint, Matcher, TokenTree};
 use logitree::constraint::{Descriptor, Leaf, Payload, PayloadCheck};
-use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::sampling::{presets, Params};
 use logitree::vocabulary::Vocabulary;
 use logitree::{Decoder, ErrorKind, Stop, TokenId};
+use logitree_testing::constraints::regex;
+use logitree_testing::{laws, vocabulary::ending_vocabulary};
 use proptest::prelude::*;
 use serde_json::{json, Value};
 
@@ -630,7 +630,7 @@ fn spans_of(spans: &[Value]) -> Value {
 fn compositions_know_the_spans_of_their_only_skeleton() {
     let (vocabulary, _) = words();
     let plan = Composition::of(Arc::new(planner()));
-    let grammar = GrammarNode::read(Syntax::Regex("[^0]*".into())).unwrap();
+    let grammar = regex("[^0]*");
     let both = plan.both(&Composition::grammar(grammar)).unwrap();
     for whole in [plan.at_most(90).unwrap(), both] {
         let mut matcher = whole.matcher(&vocabulary).unwrap();

@@ -9,17 +9,14 @@ use logitree::constraint::{
 };
 use logitree::mask::AllowedTokens;
 use logitree::{ErrorKind, TokenId};
+use logitree_testing::constraints::token_tree;
+use logitree_testing::corpus;
+use logitree_testing::vocabulary::vocabulary;
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 
-fn testdata() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata"))
-}
-
 fn corpus<T: DeserializeOwned>(name: &str) -> T {
-    let path = testdata().join("token_tree").join(name);
-    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    toml::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+    corpus::read(&format!("token_tree/{name}"))
 }
 
 fn descriptor(path: &str, leaves: &[(String, Vec<TokenId>)]) -> DescriptorTree {
@@ -273,11 +270,7 @@ fn templates() {
 
 #[test]
 fn a_payload_that_does_not_fit_is_an_error_or_a_warning() {
-    let tokens = ["RE", "PLY", "MUTE"].map(|text| logitree::vocabulary::Token {
-        bytes: text.as_bytes().to_vec(),
-        kind: logitree::vocabulary::TokenKind::Normal,
-    });
-    let vocabulary = logitree::vocabulary::Vocabulary::new(tokens, Default::default()).unwrap();
+    let vocabulary = vocabulary(&["RE", "PLY", "MUTE"]);
     let leaf = |name: &str, tokens: &[TokenId]| Leaf { name: name.into(), tokens: tokens.to_vec() };
     let leaves = vec![leaf("REPLY", &[0, 1]), leaf("REPLY", &[2]), leaf("MUTE", &[3])];
     let payload = Payload {
@@ -328,17 +321,10 @@ fn what_has_no_tokens_is_an_error_with_its_path_or_a_warning() {
 
 #[test]
 fn an_id_outside_the_vocabulary_is_never_allowed() {
-    let leaf = Leaf { name: "A".into(), tokens: vec![0, 9] };
-    let descriptor = Descriptor { path: "p".into(), leaves: vec![leaf] };
-    let payload = Payload { model_id: None, descriptors: vec![descriptor] };
-    let tree = Arc::new(TokenTree::new(payload, &PayloadCheck::default()).unwrap());
+    let tree = token_tree(&[[0, 9]], &PayloadCheck::default()).unwrap();
     let matcher = |size: usize| {
-        let tokens = (0..size).map(|_| logitree::vocabulary::Token {
-            bytes: b"A".to_vec(),
-            kind: logitree::vocabulary::TokenKind::Normal,
-        });
-        let vocabulary = logitree::vocabulary::Vocabulary::new(tokens, Default::default()).unwrap();
-        tree.matcher("p", &End { vocabulary: Some(Arc::new(vocabulary)), ..End::default() })
+        let vocabulary = vocabulary(&vec!["A"; size]);
+        tree.matcher("p", &End { vocabulary: Some(vocabulary), ..End::default() })
     };
     assert_eq!(matcher(10).unwrap().vocabulary_size(), 10);
     let error = matcher(9).map(|_| ()).unwrap_err();
@@ -348,13 +334,9 @@ fn an_id_outside_the_vocabulary_is_never_allowed() {
 }
 
 fn hostile(folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let folder = testdata().join("hostile").join(folder);
-    let files = std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
-    let all: Vec<_> = files
-        .map(|file| file.unwrap().path())
-        .map(|path| (path.clone(), std::fs::read(path).unwrap()))
-        .collect();
-    assert!(!all.is_empty(), "{} is empty", folder.display());
+    let files = corpus::files(&format!("hostile/{folder}")).into_iter();
+    let all: Vec<_> = files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+    assert!(!all.is_empty(), "{folder} is empty");
     all
 }
 

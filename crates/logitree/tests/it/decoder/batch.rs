@@ -3,22 +3,22 @@
 
 use std::sync::Arc;
 
-use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, ItemWalk};
+use logitree::catalogue::ItemWalk;
 use logitree::constraint::Matcher;
 use logitree::decoder::{batch, Decoder, Finish, Stop};
 use logitree::sampling::{presets, Chain, Floats, Generator, Params};
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{ErrorKind, TokenId};
+use logitree::{ErrorKind, TokenId, TokenKind, Vocabulary};
+use logitree_testing::constraints::catalogue;
+use logitree_testing::logits as noise;
+use logitree_testing::vocabulary::{of_tokens, token};
 
 const END: TokenId = 3;
 
 fn vocabulary(size: usize) -> Arc<Vocabulary> {
-    let tokens = (0..size).map(|i| match i as TokenId {
-        END => Token { bytes: b"<end>".to_vec(), kind: TokenKind::Control },
-        _ => Token { bytes: vec![b'a' + (i % 26) as u8], kind: TokenKind::Normal },
-    });
-    let about = VocabularyOptions { end_of_generation: vec![END], ..VocabularyOptions::default() };
-    Arc::new(Vocabulary::new(tokens, about).unwrap())
+    let letter = |i: usize| token([b'a' + (i % 26) as u8], TokenKind::Normal);
+    let tokens =
+        (0..size).map(|i| if i as TokenId == END { token("<end>", TokenKind::Control) } else { letter(i) });
+    of_tokens(tokens, &[END])
 }
 
 fn chain(seed: u64, rng: Generator) -> Chain {
@@ -28,11 +28,7 @@ fn chain(seed: u64, rng: Generator) -> Chain {
 
 /// One of three items, followed by the end token.
 fn items(size: usize) -> Box<dyn Matcher> {
-    let mut builder = CatalogueBuilder::new(BuildOptions::default()).unwrap();
-    for (item, tokens) in [&[5, 6, 7][..], &[5, 9], &[11, 12, 13, 14, 15]].into_iter().enumerate() {
-        builder.push(tokens, &[], item as u64).unwrap();
-    }
-    let tree = Catalogue::new(builder.finish(None, &mut |_| Ok(())).unwrap().index);
+    let tree = catalogue(&[&[5, 6, 7][..], &[5, 9], &[11, 12, 13, 14, 15]]);
     Box::new(ItemWalk { snapshot: tree.snapshot(), end: Some(END) }.sequence(size, &[]).unwrap())
 }
 
@@ -48,14 +44,7 @@ fn decoder(vocabulary: &Arc<Vocabulary>, at: usize) -> Decoder {
 
 /// Pseudo-random logits.
 fn logits(row: usize, step: usize, size: usize) -> Vec<f32> {
-    let mut x = (row as u32 * 31 + step as u32).wrapping_mul(0x9e37_79b9) | 1;
-    let next = |_| {
-        x ^= x << 13;
-        x ^= x >> 17;
-        x ^= x << 5;
-        (x >> 8) as f32 / 1e6 - 8.0
-    };
-    (0..size).map(next).collect()
+    noise(row as u32 * 31 + step as u32, size)
 }
 
 fn step(decoders: &mut [Decoder], logits: &[Vec<f32>], threads: usize) -> batch::Rows {

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use crate::support::{small, END};
 use logitree::constraint::{Choices, End, Matcher};
 use logitree::decoder::{Decoder, Finish, Stop, Then};
 use logitree::sampling::{presets, Params};
 use logitree::vocabulary::Vocabulary;
 use logitree::TokenId;
+use logitree_testing::vocabulary::{small, END};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone, Copy)]

@@ -8,8 +8,8 @@ use logitree::decoder::{Decoder, Finish, Stop, Then, MAX_REGION_TOKENS};
 use logitree::mask::{bit, AllowedTokens};
 use logitree::sampling::{presets, Chain, Params};
 use logitree::trace::Origin;
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{Error, ErrorKind, Result, TokenId};
+use logitree::{Error, ErrorKind, Result, TokenId, TokenKind, Vocabulary};
+use logitree_testing::vocabulary::{of_tokens, token};
 use proptest::prelude::*;
 
 const SIZE: usize = 40;
@@ -116,12 +116,10 @@ impl Matcher for Sequences {
 
 /// Token i is the letter `a + i % 26`, so that stop strings can be spelt; the last one ends generation.
 fn vocabulary() -> Arc<Vocabulary> {
-    let tokens = (0..SIZE).map(|i| match i as TokenId {
-        END => Token { bytes: b"<end>".to_vec(), kind: TokenKind::Control },
-        _ => Token { bytes: vec![b'a' + (i % 26) as u8], kind: TokenKind::Normal },
-    });
-    let about = VocabularyOptions { end_of_generation: vec![END], ..VocabularyOptions::default() };
-    Arc::new(Vocabulary::new(tokens, about).expect("a sound vocabulary"))
+    let letter = |i: usize| token([b'a' + (i % 26) as u8], TokenKind::Normal);
+    let tokens =
+        (0..SIZE).map(|i| if i as TokenId == END { token("<end>", TokenKind::Control) } else { letter(i) });
+    of_tokens(tokens, &[END])
 }
 
 fn chain(seed: u32) -> Chain {

@@ -4,17 +4,17 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use crate::support::ending_vocabulary;
-use crate::support::texts::{of_lark, of_pattern, of_schema};
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::gbnf;
 use logitree::grammar::rules::Rules;
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, ErrorKind, Result, TokenId};
+use logitree_testing::constraints::bind;
+use logitree_testing::texts::{of_lark, of_pattern, of_schema};
+use logitree_testing::vocabulary::{bytes_and, ending_vocabulary};
 
 /// Every byte, and some pieces of JSON and words.
 fn vocabulary() -> (Arc<Vocabulary>, TokenId) {
-    let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
     let more = [
         "[[",
         "[[[[",
@@ -30,8 +30,7 @@ fn vocabulary() -> (Arc<Vocabulary>, TokenId) {
         "null",
         "12",
     ];
-    tokens.extend(more.map(|text| text.as_bytes().to_vec()));
-    ending_vocabulary(&tokens)
+    ending_vocabulary(&bytes_and(&more))
 }
 
 fn bound(rules: Result<Rules>, fuel: u64) -> Result<Grammar> {
@@ -353,12 +352,11 @@ fn deep_grammars() {
 fn states_that_lead_back() {
     let letters: Vec<String> =
         ('a'..='z').flat_map(|a| ('a'..='z').map(move |b| format!("{a}{b}"))).collect();
-    let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
+    let mut tokens = bytes_and::<&str>(&[]);
     tokens.extend(letters.iter().flat_map(|ab| ('a'..='z').map(move |c| format!("{ab}{c}").into_bytes())));
     let (vocabulary, _) = ending_vocabulary(&tokens);
     let rules = of_pattern("(?:1|[0a-z]0*[1a-z])*[0a-z]0*").unwrap();
-    let grammar = Grammar::new(Arc::new(rules), &vocabulary, None, GrammarLimits::default()).unwrap();
-    let mut matcher = grammar.matcher().unwrap();
+    let mut matcher = bind(rules, &vocabulary).unwrap().matcher().unwrap();
     for (token, matches) in [(b'x', true), (b'x', false), (b'0', true), (b'1', false)] {
         assert!(matcher.is_allowed(token.into()).unwrap());
         matcher.accept(token.into()).unwrap();
@@ -368,7 +366,7 @@ fn states_that_lead_back() {
 
 /// What the first masks of JSON strings cost over a vocabulary of 27,000 tokens, and the masks.
 fn first_masks(prepared: bool) -> (u64, Vec<Vec<u32>>) {
-    let mut tokens: Vec<Vec<u8>> = (0..=255u8).map(|byte| vec![byte]).collect();
+    let mut tokens = bytes_and::<&str>(&[]);
     let letters = b'a'..=b'z';
     for (a, b) in (32..127u8).flat_map(|a| (32..127u8).map(move |b| (a, b))) {
         tokens.push(vec![a, b]);
@@ -383,8 +381,7 @@ fn first_masks(prepared: bool) -> (u64, Vec<Vec<u32>>) {
     let rules = of_schema(
         r#"{"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}"#,
     );
-    let grammar =
-        Grammar::new(Arc::new(rules.unwrap()), &vocabulary, None, GrammarLimits::default()).unwrap();
+    let grammar = bind(rules.unwrap(), &vocabulary).unwrap();
     let mut matcher = grammar.matcher().unwrap();
     let mut masks = Vec::new();
     for &byte in br#"{"title": "a"}"# {

@@ -3,24 +3,22 @@
 
 use std::sync::Arc;
 
-use crate::support::{laws, random_rules};
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::gbnf;
-use logitree::grammar::json_schema::{load, SchemaOptions};
-use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules};
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{ErrorKind, TokenId};
+use logitree::grammar::rules::Rules;
+use logitree::{ErrorKind, Token, TokenId, TokenKind, Vocabulary};
+use logitree_testing::constraints::bind_gbnf;
+use logitree_testing::vocabulary::{of_tokens, token};
+use logitree_testing::{laws, random_rules, texts};
 use proptest::prelude::*;
 
 /// All single bytes of `letters`, then `tokens`, then what is no text: "a", an end, another end.
 fn vocabulary(letters: &[u8], tokens: &[Vec<u8>]) -> Arc<Vocabulary> {
-    let token = |bytes: &[u8], kind| Token { bytes: bytes.to_vec(), kind };
-    let mut all: Vec<Token> = letters.iter().map(|&byte| token(&[byte], TokenKind::Byte)).collect();
+    let mut all: Vec<Token> = letters.iter().map(|&byte| token([byte], TokenKind::Byte)).collect();
     all.extend(tokens.iter().map(|bytes| token(bytes, TokenKind::Normal)));
     let ends = all.len() as TokenId + 1;
     all.extend([b"a".as_slice(), b"<end>", b"<turn>"].map(|bytes| token(bytes, TokenKind::Control)));
-    let about = VocabularyOptions { end_of_generation: vec![ends, ends + 1], ..VocabularyOptions::default() };
-    Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"))
+    of_tokens(all, &[ends, ends + 1])
 }
 
 fn tokens(alphabet: &'static [u8], most: usize) -> impl Strategy<Value = Vec<Vec<u8>>> {
@@ -43,9 +41,7 @@ fn bound(rules: Rules, vocabulary: &Arc<Vocabulary>, limits: GrammarLimits) -> O
 }
 
 fn of_schema(schema: &str) -> Rules {
-    let schema = load(schema, &SchemaOptions::default(), &[]).expect("a sound schema");
-    let body = RuleBody::Json(Arc::new(schema));
-    Rules { rules: vec![Rule { name: "value".into(), body }], start: RuleId(0) }
+    texts::of_schema(schema).expect("a sound schema")
 }
 
 proptest! {
@@ -216,13 +212,9 @@ fn special_tokens_are_not_text() {
         ("ink>", TokenKind::Normal),
     ];
     let ends = [("x", TokenKind::Normal), ("</s>", TokenKind::Control), ("<eot>", TokenKind::Control)];
-    let tokens = all.into_iter().chain(ends).map(|(text, kind)| Token { bytes: text.into(), kind });
-    let about = VocabularyOptions { end_of_generation: vec![5, 6], ..VocabularyOptions::default() };
-    let vocabulary = Arc::new(Vocabulary::new(tokens, about).unwrap());
+    let vocabulary = of_tokens(all.into_iter().chain(ends).map(|(text, kind)| token(text, kind)), &[5, 6]);
     let allowed = |text: &str, before: &[TokenId]| {
-        let rules = Arc::new(gbnf::parse(text).unwrap());
-        let grammar = Grammar::new(rules, &vocabulary, None, GrammarLimits::default()).unwrap();
-        let mut matcher = grammar.matcher().unwrap();
+        let mut matcher = bind_gbnf(text, &vocabulary).matcher().unwrap();
         before.iter().for_each(|&id| matcher.accept(id).unwrap());
         laws::look(&mut *matcher).allowed
     };

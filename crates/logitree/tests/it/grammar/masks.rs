@@ -5,15 +5,15 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::support::automata::{self, Automaton};
-use crate::support::rule_oracle::Oracle;
-use crate::support::{random_rules, regexes};
 use logitree::constraint::{Grammar, GrammarLimits, Matcher};
 use logitree::grammar::rules::{RuleBody, Rules, TokenName};
 use logitree::grammar::{CharSet, Regex};
 use logitree::mask::{bit, words_for};
-use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
-use logitree::{ErrorKind, TokenId};
+use logitree::{ErrorKind, Token, TokenId, TokenKind, Vocabulary};
+use logitree_testing::automata::{self, Automaton};
+use logitree_testing::rule_oracle::Oracle;
+use logitree_testing::vocabulary::{of_tokens, token};
+use logitree_testing::{random_rules, regexes};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -47,9 +47,8 @@ fn until<S: Strategy>(
 /// Ordinary tokens, some of them there twice, each single one of `singles`, then tokens that are no text; two of those
 /// end a text.
 fn vocabulary(tokens: &[Vec<u8>], singles: &[u8]) -> Arc<Vocabulary> {
-    let token = |bytes: &[u8], kind| Token { bytes: bytes.to_vec(), kind };
     let mut all: Vec<Token> = tokens.iter().map(|bytes| token(bytes, TokenKind::Normal)).collect();
-    all.extend(singles.iter().map(|&byte| token(&[byte], TokenKind::Byte)));
+    all.extend(singles.iter().map(|&byte| token([byte], TokenKind::Byte)));
     all.extend([
         token(b"a", TokenKind::Control),
         token(b"ab", TokenKind::Unused),
@@ -57,8 +56,7 @@ fn vocabulary(tokens: &[Vec<u8>], singles: &[u8]) -> Arc<Vocabulary> {
     ]);
     let ends = all.len() as TokenId;
     all.extend([token(b"b", TokenKind::Control), token(b"</s>", TokenKind::Control)]);
-    let about = VocabularyOptions { end_of_generation: vec![ends, ends + 1], ..VocabularyOptions::default() };
-    Arc::new(Vocabulary::new(all, about).expect("a sound vocabulary"))
+    of_tokens(all, &[ends, ends + 1])
 }
 
 /// The allowed ids; `None` where the constraint is over.

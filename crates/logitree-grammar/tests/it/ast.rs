@@ -1,10 +1,11 @@
 //! Syntax trees: their rules, their serialised form, their errors.
 
-use super::*;
-use crate::gbnf;
-use crate::lazy::{TokenTrigger, Triggers};
-use crate::rules::TokenName;
-use crate::tags::Mark;
+use logitree_grammar::ast::{GrammarNode, NodeKind, Syntax, TagNode, MAX_NESTED};
+use logitree_grammar::lazy::{TokenTrigger, Triggers};
+use logitree_grammar::rules::{RuleBody, TokenName};
+use logitree_grammar::tags::Mark;
+use logitree_grammar::ErrorKind;
+use logitree_testing::gbnf_writer::show;
 
 fn text(text: &str) -> GrammarNode {
     GrammarNode::literal(text).unwrap()
@@ -16,7 +17,7 @@ fn gbnf(text: &str) -> GrammarNode {
 
 /// The rules in a comparable form.
 fn shown(part: &GrammarNode) -> String {
-    gbnf::show(&part.rules().unwrap())
+    show(&part.rules().unwrap())
 }
 
 #[test]

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{json, Value};
 
-use super::super::gbnf;
-use super::super::json_schema::{load, KeyOrder, SchemaOptions};
-use super::super::rules::{Rules, TokenName};
-use super::super::testing::check;
-use super::{from_json, rules, Content, Mark, Tag, Tags};
-use crate::Result;
+use logitree_grammar::gbnf;
+use logitree_grammar::json_schema::{load, KeyOrder, SchemaOptions};
+use logitree_grammar::rules::{Rules, TokenName};
+use logitree_grammar::tags::{from_json, rules, Content, Mark, Tag, Tags};
+use logitree_grammar::Result;
+use logitree_testing::gbnf_writer::show;
+use logitree_testing::rules::check;
 
 fn read(value: &Value) -> Result<Rules> {
     let schema = |text: &str, any_order: bool| {
@@ -284,7 +285,7 @@ fn every_mistake_has_its_place_and_a_way_out() {
     ] {
         let message = match read(&value) {
             Ok(_) if said.is_empty() => continue,
-            Ok(rules) => panic!("{value}\n{}", gbnf::show(&rules)),
+            Ok(rules) => panic!("{value}\n{}", show(&rules)),
             Err(error) => error.to_string(),
         };
         assert!(message.contains(said), "{value}\n{message}");

@@ -1,9 +1,9 @@
 //! Lazy grammars with the triggers of llama.cpp's chat formats.
 
-use super::super::gbnf;
-use super::super::rules::TokenName;
-use super::super::testing;
-use super::{rules, TokenTrigger, Triggers};
+use logitree_grammar::gbnf;
+use logitree_grammar::lazy::{rules, TokenTrigger, Triggers};
+use logitree_grammar::rules::TokenName;
+use logitree_testing::rules as running;
 
 fn words(words: &[&str]) -> Triggers {
     Triggers { words: words.iter().map(|word| word.to_string()).collect(), ..Triggers::default() }
@@ -15,7 +15,7 @@ fn patterns(patterns: &[&str]) -> Triggers {
 
 fn check(grammar: &str, triggers: &Triggers, accepted: &[&str], refused: &[&str]) {
     let made = rules(&gbnf::parse(grammar).unwrap(), triggers);
-    testing::check(&made.unwrap_or_else(|error| panic!("{grammar}\n{error}")), accepted, refused);
+    running::check(&made.unwrap_or_else(|error| panic!("{grammar}\n{error}")), accepted, refused);
 }
 
 const CALL: &str =

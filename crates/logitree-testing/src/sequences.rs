@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use logitree::TokenId;
 
-use super::laws::Seen;
+use crate::laws::Seen;
 
 /// A set of sequences, and the tokens that end one which is the beginning of another.
 #[derive(Debug, Clone, Default)]

@@ -4,7 +4,7 @@ use logitree::constraint::{AfterEnd, Matcher};
 use logitree::mask::AllowedTokens;
 use logitree::{Result, TokenId};
 
-use super::laws::forced_slowly;
+use crate::laws::forced_slowly;
 
 /// A matcher that has nothing but what it must: no certain bytes of its own, no numbers of states, no wider tokens, and its
 /// forced tokens one by one.

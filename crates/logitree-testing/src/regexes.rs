@@ -38,7 +38,11 @@ impl Naive<'_> {
                 let state = text.try_fold(Dfa::START, |state, &c| dfa.next(state, u8::try_from(c).ok()?));
                 state.is_some_and(|state| dfa.is_accepting(state))
             }
-            Regex::Computed(_) => unreachable!("none is made here"),
+            Regex::Computed(dfa) => {
+                let mut text = self.text[from..to].iter();
+                let state = text.try_fold(dfa.start(), |state, &c| dfa.next(state, u8::try_from(c).ok()?));
+                state.is_some_and(|state| dfa.is_accepting(state))
+            }
             Regex::Not(of) => !self.spans(of, from, to),
             Regex::Repeat { of, min, max } => self.repeats(of, *min, *max, from, to),
         };
@@ -56,6 +60,9 @@ impl Naive<'_> {
     }
 
     fn repeats(&mut self, of: &Regex, min: u32, max: Option<u32>, from: usize, to: usize) -> bool {
+        if max.is_some_and(|max| max < min) {
+            return false;
+        }
         let length = to - from;
         // The empty string repeats freely: a Regex has no anchors.
         let min = if self.spans(of, from, from) { 0 } else { min as usize };

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use logitree::grammar::Regex;
+use logitree_automata::Regex;
 
 /// The letters that texts are made of; the last stands for every other character.
 pub const LETTERS: [char; 6] = ['a', 'b', 'c', '"', 'é', '\u{1f600}'];
@@ -30,7 +30,7 @@ impl Automaton {
                 Automaton::made(vec![first, [2; LETTERS.len()], [2; LETTERS.len()]], vec![false, true, false])
             }
             Regex::Text(text) => {
-                let letter = |c| Regex::Set(logitree::grammar::CharSet::one(c));
+                let letter = |c| Regex::Set(logitree_automata::CharSet::one(c));
                 Automaton::of(&Regex::concat(text.chars().map(letter)))?
             }
             Regex::Concat(parts) => {

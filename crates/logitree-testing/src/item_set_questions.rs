@@ -9,7 +9,7 @@ use logitree::mask::{ids, words_for};
 use logitree::sampling::Floats;
 use logitree::{ErrorKind, TokenId};
 
-use super::item_set::{Item, ItemSet, Kind, Random};
+use crate::item_set::{Item, ItemSet, Kind, Random};
 
 /// Ids that masks and lines of logits cover.
 const IDS: usize = 1280;

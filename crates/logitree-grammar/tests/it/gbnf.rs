@@ -1,9 +1,9 @@
 //! GBNF: the meaning of each form, the message of each mistake, and that hostile texts terminate.
 
-use super::super::rules::{RuleBody, Rules, TokenName, TokenNames};
-use super::super::{CharSet, Regex};
-use super::*;
-use crate::ErrorKind;
+use logitree_grammar::gbnf::{parse, parse_from};
+use logitree_grammar::rules::{RuleBody, Rules, TokenName, TokenNames};
+use logitree_grammar::{CharSet, ErrorKind, Regex};
+use logitree_testing::gbnf_writer::{show, write};
 
 /// The rules written again, one per line.
 fn again(text: &str) -> String {

@@ -1,14 +1,17 @@
 //! Random rules over the letters a, b and c, for every test that needs some. It knows nothing of what they mean.
 
-use logitree::grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
-use logitree::grammar::{CharSet, Regex};
+use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
+use logitree_grammar::{CharSet, Regex};
 use proptest::prelude::*;
 
+use crate::rules::of_bodies;
+
 /// Lexemes that the slow recogniser of rules can read.
-fn plain_regex() -> impl Strategy<Value = Regex> {
+pub fn plain_regex() -> impl Strategy<Value = Regex> {
     let leaf = prop_oneof![
         6 => prop::sample::select(vec!["a", "b", "c", "ab", "ca", "abc", "bb"]).prop_map(Regex::text),
         1 => Just(Regex::Empty),
+        1 => Just(Regex::Nothing),
         1 => Just(Regex::Set(CharSet::none())),
         3 => Just(Regex::Set(CharSet::range('a', 'b'))),
         2 => Just(Regex::Set(CharSet::range('a', 'c'))),
@@ -42,7 +45,8 @@ fn node(rules: usize, tokens: u32) -> impl Strategy<Value = RuleBody> {
             4 => prop::collection::vec(inner.clone(), 0..4).prop_map(RuleBody::Seq),
             4 => prop::collection::vec(inner.clone(), 1..4).prop_map(RuleBody::Alt),
             2 => (inner, 0..4u32, prop::option::of(0..4u32)).prop_map(|(of, min, more)| {
-                RuleBody::Repeat { of: Box::new(of), min, max: more.map(|more| min + more) }
+                let max = more.map(|more| (min + more).saturating_sub(u32::from(more == 3 && min == 3)));
+                RuleBody::Repeat { of: Box::new(of), min, max }
             }),
         ]
     })
@@ -52,26 +56,22 @@ fn node(rules: usize, tokens: u32) -> impl Strategy<Value = RuleBody> {
 pub fn rules(tokens: u32) -> impl Strategy<Value = Rules> {
     let bodies = (1..5usize).prop_flat_map(move |count| prop::collection::vec(node(count, tokens), count));
     (bodies, any::<bool>()).prop_map(|(bodies, apart)| {
-        let mut rules: Vec<Rule> = bodies.into_iter().map(rule).collect();
+        let mut rules = of_bodies(bodies);
         if apart {
-            for n in 0..rules.len() {
-                let body = std::mem::replace(&mut rules[n].body, RuleBody::Seq(Vec::new()));
-                rules[n].body = set_apart(body, &mut rules);
+            for n in 0..rules.rules.len() {
+                let body = std::mem::replace(&mut rules.rules[n].body, RuleBody::Seq(Vec::new()));
+                rules.rules[n].body = set_apart(body, &mut rules.rules);
             }
         }
-        Rules { rules, start: RuleId(0) }
+        rules
     })
-}
-
-fn rule(body: RuleBody) -> Rule {
-    Rule { name: "r".into(), body }
 }
 
 /// Rules that say what `body` says.
 pub fn alone(body: RuleBody, apart: bool) -> Rules {
-    let mut rules = vec![rule(RuleBody::Seq(Vec::new()))];
-    rules[0].body = if apart { set_apart(body, &mut rules) } else { body };
-    Rules { rules, start: RuleId(0) }
+    let mut rules = of_bodies([RuleBody::Seq(Vec::new())]);
+    rules.rules[0].body = if apart { set_apart(body, &mut rules.rules) } else { body };
+    rules
 }
 
 /// Gives each lexeme a rule of its own that refers to itself, where that says nothing.
@@ -80,7 +80,7 @@ pub fn set_apart(node: RuleBody, rules: &mut Vec<Rule>) -> RuleBody {
         RuleBody::Lexeme(_) => {
             let own = RuleId::new(rules.len());
             let never = RuleBody::Seq(vec![RuleBody::Lexeme(Regex::Nothing), RuleBody::Ref(own)]);
-            rules.push(rule(RuleBody::Alt(vec![node, never])));
+            rules.push(Rule { name: "r".into(), body: RuleBody::Alt(vec![node, never]) });
             RuleBody::Ref(own)
         }
         RuleBody::Seq(parts) => RuleBody::Seq(parts.into_iter().map(|part| set_apart(part, rules)).collect()),

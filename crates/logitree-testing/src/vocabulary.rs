@@ -16,20 +16,8 @@
 //! 25 <end> is control and in no trie; 11 and 12 are both "cat".
 //! ```
 
-pub mod automata;
-pub mod item_set;
-pub mod item_set_questions;
-pub mod laws;
-pub mod plain;
-pub mod random_rules;
-#[path = "../../../../logitree-automata/tests/it/regexes.rs"]
-pub mod regexes;
-#[path = "../../../../logitree-grammar/tests/it/rule_oracle.rs"]
-pub mod rule_oracle;
-pub mod sequences;
-pub mod texts;
-
 use logitree::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
+use logitree::TokenId;
 use std::sync::Arc;
 
 /// The bytes of ids 0 to 24; id 25 is `<end>`.
@@ -64,31 +52,40 @@ pub const SMALL: [&[u8]; 25] = [
 /// The id of `<end>`.
 pub const END: u32 = 25;
 
+/// A token.
+pub fn token(bytes: impl AsRef<[u8]>, kind: TokenKind) -> Token {
+    Token { bytes: bytes.as_ref().to_vec(), kind }
+}
+
+/// A vocabulary of these tokens; `ends` end a generation.
+pub fn of_tokens(tokens: impl IntoIterator<Item = Token>, ends: &[TokenId]) -> Arc<Vocabulary> {
+    let about = VocabularyOptions { end_of_generation: ends.to_vec(), ..VocabularyOptions::default() };
+    Arc::new(Vocabulary::new(tokens, about).expect("a sound vocabulary"))
+}
+
+/// A vocabulary of ordinary `tokens` and then `special` ones, which are no text.
+pub fn with_special<B: AsRef<[u8]>>(tokens: &[B], special: &[&str], ends: &[TokenId]) -> Arc<Vocabulary> {
+    let special = special.iter().map(|text| token(text, TokenKind::Control));
+    of_tokens(tokens.iter().map(|bytes| token(bytes, TokenKind::Normal)).chain(special), ends)
+}
+
 /// A vocabulary of ordinary tokens.
-pub fn vocabulary<B: AsRef<[u8]>>(tokens: &[B]) -> Vocabulary {
-    let tokens = tokens.iter().map(|b| Token { bytes: b.as_ref().to_vec(), kind: TokenKind::Normal });
-    Vocabulary::new(tokens, VocabularyOptions::default()).expect("a vocabulary of ordinary tokens")
+pub fn vocabulary<B: AsRef<[u8]>>(tokens: &[B]) -> Arc<Vocabulary> {
+    with_special(tokens, &[], &[])
 }
 
 /// A vocabulary of ordinary `tokens` and then the end marker `</s>`, whose id is their number.
-pub fn ending_vocabulary<B: AsRef<[u8]>>(tokens: &[B]) -> (Arc<Vocabulary>, u32) {
-    let mut all: Vec<Token> =
-        tokens.iter().map(|b| Token { bytes: b.as_ref().to_vec(), kind: TokenKind::Normal }).collect();
-    all.push(Token { bytes: b"</s>".to_vec(), kind: TokenKind::Control });
-    let end = tokens.len() as u32;
-    let about = VocabularyOptions { end_of_generation: vec![end], ..VocabularyOptions::default() };
-    (Arc::new(Vocabulary::new(all, about).expect("a vocabulary with an end")), end)
+pub fn ending_vocabulary<B: AsRef<[u8]>>(tokens: &[B]) -> (Arc<Vocabulary>, TokenId) {
+    let end = tokens.len() as TokenId;
+    (with_special(tokens, &["</s>"], &[end]), end)
+}
+
+/// Every byte as a token of its own, and then `more`.
+pub fn bytes_and<B: AsRef<[u8]>>(more: &[B]) -> Vec<Vec<u8>> {
+    (0..=255u8).map(|byte| vec![byte]).chain(more.iter().map(|bytes| bytes.as_ref().to_vec())).collect()
 }
 
 /// The 26 tokens drawn above.
 pub fn small() -> Arc<Vocabulary> {
-    let mut tokens: Vec<Token> =
-        SMALL.iter().map(|b| Token { bytes: b.to_vec(), kind: TokenKind::Normal }).collect();
-    tokens.push(Token { bytes: b"<end>".to_vec(), kind: TokenKind::Control });
-    let about = VocabularyOptions {
-        name: "small".into(),
-        end_of_generation: vec![END],
-        ..VocabularyOptions::default()
-    };
-    Arc::new(Vocabulary::new(tokens, about).expect("the small vocabulary"))
+    with_special(&SMALL, &["<end>"], &[END])
 }
