@@ -9,21 +9,24 @@ pub(super) fn append(rules: &mut Vec<Rule>, other: &Rules, prefix: &str) -> Rule
         other
             .rules
             .iter()
-            .map(|rule| Rule { name: format!("{prefix}{}", rule.name), body: shifted(&rule.body, offset) }),
+            .map(|rule| Rule { name: format!("{prefix}{}", rule.name), body: rule.body.shifted(offset) }),
     );
     RuleId::new(offset + other.start.index())
 }
 
-/// The node with `offset` added to every rule id. Recursive: the maker of a node bounds its depth.
-fn shifted(node: &RuleBody, offset: usize) -> RuleBody {
-    let all = |parts: &[RuleBody]| parts.iter().map(|part| shifted(part, offset)).collect();
-    match node {
-        RuleBody::Ref(id) => RuleBody::Ref(RuleId::new(id.index() + offset)),
-        RuleBody::Seq(parts) => RuleBody::Seq(all(parts)),
-        RuleBody::Alt(parts) => RuleBody::Alt(all(parts)),
-        RuleBody::Repeat { of, min, max } => {
-            RuleBody::Repeat { of: Box::new(shifted(of, offset)), min: *min, max: *max }
+impl RuleBody {
+    /// The same with `offset` added to the number of every rule. Recursive: the maker of a body bounds its depth.
+    #[must_use]
+    pub fn shifted(&self, offset: usize) -> RuleBody {
+        let all = |parts: &[RuleBody]| parts.iter().map(|part| part.shifted(offset)).collect();
+        match self {
+            RuleBody::Ref(id) => RuleBody::Ref(RuleId::new(id.index() + offset)),
+            RuleBody::Seq(parts) => RuleBody::Seq(all(parts)),
+            RuleBody::Alt(parts) => RuleBody::Alt(all(parts)),
+            RuleBody::Repeat { of, min, max } => {
+                RuleBody::Repeat { of: Box::new(of.shifted(offset)), min: *min, max: *max }
+            }
+            RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_) => self.clone(),
         }
-        RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_) | RuleBody::Both(_) => node.clone(),
     }
 }

@@ -17,21 +17,11 @@ impl Rules {
         Rules { rules: vec![Rule { name: "~root".into(), body: RuleBody::Lexeme(regex) }], start: RuleId(0) }
     }
 
-    /// One after the other.
-    pub fn seq(parts: &[Arc<Rules>]) -> Rules {
-        joined(parts, RuleBody::Seq)
-    }
-
-    /// Any of them.
-    pub fn alt(parts: &[Arc<Rules>]) -> Rules {
-        joined(parts, RuleBody::Alt)
-    }
-
-    /// At least `min` and at most `max` times.
-    pub fn repeat(part: &Rules, min: u32, max: Option<u32>) -> Rules {
+    /// The parts in an order, which gets a reference to each.
+    pub fn joined(parts: &[Arc<Rules>], order: impl FnOnce(Vec<RuleBody>) -> RuleBody) -> Rules {
         let mut rules = Vec::new();
-        let of = Box::new(RuleBody::Ref(append(&mut rules, part, "")));
-        finish(rules, RuleBody::Repeat { of, min, max })
+        let bodies = parts.iter().map(|part| RuleBody::Ref(append(&mut rules, part, ""))).collect();
+        finish(rules, order(bodies))
     }
 
     /// The texts of `part` that are in `regex`, too.
@@ -94,12 +84,6 @@ impl Rules {
     }
 }
 
-fn joined(parts: &[Arc<Rules>], with: impl FnOnce(Vec<RuleBody>) -> RuleBody) -> Rules {
-    let mut rules = Vec::new();
-    let bodies = parts.iter().map(|part| RuleBody::Ref(append(&mut rules, part, ""))).collect();
-    finish(rules, with(bodies))
-}
-
 fn finish(mut rules: Vec<Rule>, body: RuleBody) -> Rules {
     rules.push(Rule { name: "~root".into(), body });
     Rules { start: RuleId::new(rules.len() - 1), rules }
@@ -115,11 +99,11 @@ mod tests {
         let read = |text: &str| Arc::new(gbnf::parse(text).unwrap());
         let digits = read("root ::= digit{2,3}\ndigit ::= [0-9]");
         assert!(digits.regular().is_some());
-        let joined = Rules::seq(&[Arc::clone(&digits), read("root ::= \"x\" | \"y\"")]);
-        assert!(Rules::repeat(&joined, 0, Some(1)).regular().is_some());
+        let joined = Rules::joined(&[Arc::clone(&digits), read("root ::= \"x\" | \"y\"")], RuleBody::Seq);
+        assert!(joined.regular().is_some());
         let nested = read("root ::= \"(\" root \")\" | \"\"");
         assert!(nested.regular().is_none());
-        assert!(Rules::alt(&[digits, nested]).regular().is_none());
+        assert!(Rules::joined(&[digits, nested], RuleBody::Alt).regular().is_none());
         assert!(read("root ::= <[5]>").regular().is_none());
     }
 }

@@ -36,10 +36,9 @@ use super::{Constraint, Grammar, GrammarLimits, Matcher};
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
 use counts::Bound;
 use logitree_grammar::ast::GrammarNode;
-use logitree_grammar::rules::Rules;
+use logitree_grammar::rules::{RuleBody, RuleId, Rules};
 use logitree_grammar::Regex;
 use logitree_tokens::vocabulary::Vocabulary;
-use plan::{check_counts, Shape};
 use serde_json::{json, Value};
 use threads::Part;
 
@@ -92,9 +91,12 @@ enum Met {
     /// Rules, and the constraint of the same rules where it is known.
     Rules(Arc<Rules>, Option<Arc<dyn Constraint>>),
     Language(SharedLanguage),
-    /// Parts over tokens and their order.
-    Tokens(Shape, Vec<Box<dyn Matcher>>),
+    /// Parts over tokens, and their order: a part is a rule of its number.
+    Tokens(RuleBody, Vec<Part>),
 }
+
+/// The parts of a sequence, each with the parts of the composition that it covers.
+type Covered = Vec<(Met, Range<usize>)>;
 
 impl Composition {
     fn new(kind: Kind) -> Result<Composition> {
@@ -163,7 +165,12 @@ impl Composition {
     /// # Errors
     /// As [`Composition::then`]; [`ErrorKind::Constraint`] if the maximum is less than the minimum.
     pub fn repeat(&self, min: u32, max: Option<u32>) -> Result<Composition> {
-        check_counts(min, max)?;
+        if let Some(max) = max.filter(|&max| max < min) {
+            let message = format!("repeated at least {min} times and at most {max} times");
+            return Err(
+                Error::new(ErrorKind::Constraint, message).help("the most is not less than the least")
+            );
+        }
         Composition::new(Kind::Repeat { of: self.clone(), min, max })
     }
 
@@ -216,20 +223,14 @@ impl Composition {
     /// # Errors
     /// As [`Constraint::matcher`].
     pub fn composed(&self, vocabulary: &Arc<Vocabulary>) -> Result<ComposedMatcher> {
-        with_call_room(|| self.composed_here(vocabulary))
-    }
-
-    fn composed_here(&self, vocabulary: &Arc<Vocabulary>) -> Result<ComposedMatcher> {
-        let Kind::Then(parts) = &self.0.kind else {
-            let matcher = self.matcher(vocabulary)?;
-            let parts = vec![Part { matcher, covers: 0..1 }];
-            return ComposedMatcher::new(&Shape::Part(0), parts, vocabulary);
+        let parts = match &self.0.kind {
+            Kind::Then(parts) => &parts[..],
+            _ => slice::from_ref(self),
         };
-        let (mut shapes, mut all) = (Vec::new(), Vec::new());
-        for (met, covers) in sequence(parts, vocabulary)? {
-            shapes.push(met.add_to(&mut all, covers, vocabulary)?);
-        }
-        ComposedMatcher::new(&Shape::Then(shapes), all, vocabulary)
+        with_call_room(|| {
+            let (order, parts) = arranged(sequence(parts, vocabulary)?, vocabulary, RuleBody::Seq)?;
+            ComposedMatcher::new(order, parts, vocabulary)
+        })
     }
 
     /// The kind, what was given, and the contents of the parts; none beyond [`MAX_NESTED_BYTES`].
@@ -263,28 +264,17 @@ impl Composition {
                 let mut runs = sequence(parts, vocabulary)?;
                 match runs.len() {
                     1 => Ok(runs.swap_remove(0).0),
-                    _ => arranged(runs.into_iter().map(|(met, _)| met), vocabulary, Shape::Then),
+                    _ => arranged(runs, vocabulary, RuleBody::Seq)
+                        .map(|(order, parts)| Met::Tokens(order, parts)),
                 }
             }
             Kind::Either(parts) => {
-                let all = parts.iter().map(|part| part.meet(vocabulary)).collect::<Result<Vec<_>>>()?;
-                match bytewise(all, vocabulary, Shape::Either, Rules::alt)? {
-                    Ok(joined) => Ok(joined),
-                    Err(all) => arranged(all.into_iter(), vocabulary, Shape::Either),
-                }
+                let all = parts.iter().map(|part| part.meet(vocabulary)).collect::<Result<_>>()?;
+                joined(all, vocabulary, RuleBody::Alt)
             }
-            Kind::Repeat { of, min, max } => {
-                let shape = |mut parts: Vec<Shape>| Shape::Repeat {
-                    of: Box::new(parts.swap_remove(0)),
-                    min: *min,
-                    max: *max,
-                };
-                let repeated = |rules: &[Arc<Rules>]| Rules::repeat(&rules[0], *min, *max);
-                match bytewise(vec![of.meet(vocabulary)?], vocabulary, shape, repeated)? {
-                    Ok(joined) => Ok(joined),
-                    Err(all) => arranged(all.into_iter(), vocabulary, shape),
-                }
-            }
+            Kind::Repeat { of, min, max } => joined(vec![of.meet(vocabulary)?], vocabulary, |mut parts| {
+                RuleBody::Repeat { of: Box::new(parts.swap_remove(0)), min: *min, max: *max }
+            }),
             Kind::Both([a, b]) => both(a.meet(vocabulary)?, b.meet(vocabulary)?, vocabulary),
             Kind::Until([text, stop]) => until(text, stop, vocabulary),
             Kind::Ban { of, words, tokens } => {
@@ -352,96 +342,67 @@ fn flat(
 }
 
 /// The parts of a sequence, neighbours that are grammars or bytewise joined, each with the parts that it covers.
-fn sequence(parts: &[Composition], vocabulary: &Arc<Vocabulary>) -> Result<Vec<(Met, Range<usize>)>> {
-    let mut mets: Vec<(Vec<Met>, Range<usize>)> = Vec::new();
-    for (at, part) in parts.iter().enumerate() {
-        let met = part.meet(vocabulary)?;
-        match mets.last_mut() {
-            Some((run, covers)) if met.rules().is_some() && run[0].rules().is_some() => {
-                run.push(met);
-                covers.end = at + 1;
-            }
-            _ => mets.push((vec![met], at..at + 1)),
-        }
-    }
+fn sequence(parts: &[Composition], vocabulary: &Arc<Vocabulary>) -> Result<Covered> {
+    let parts = parts.iter().enumerate();
+    let mets = parts.map(|(at, part)| Ok((part.meet(vocabulary)?, at..at + 1))).collect::<Result<_>>()?;
+    let runs = grouped(mets, |met| met.rules().is_some(), vocabulary)?.into_iter();
+    let narrowed =
+        runs.map(|(met, covers)| Ok((met.narrowed(vocabulary)?, covers))).collect::<Result<_>>()?;
+    grouped(narrowed, Met::is_bytewise, vocabulary)
+}
+
+/// The parts of a sequence, neighbours of a kind joined.
+fn grouped(parts: Covered, is_kind: impl Fn(&Met) -> bool, vocabulary: &Arc<Vocabulary>) -> Result<Covered> {
     let mut runs: Vec<(Vec<Met>, Range<usize>)> = Vec::new();
-    for (mut run, covers) in mets {
-        let met = match run.len() {
-            1 => run.swap_remove(0),
-            _ => {
-                Met::Rules(Arc::new(Rules::seq(&run.iter().filter_map(Met::rules).collect::<Vec<_>>())), None)
-            }
-        };
-        let met = met.narrowed(vocabulary)?;
+    for (met, covers) in parts {
         match runs.last_mut() {
-            Some((run, before)) if met.is_bytewise() && run[0].is_bytewise() => {
+            Some((run, before)) if is_kind(&met) && is_kind(&run[0]) => {
                 run.push(met);
                 before.end = covers.end;
             }
             _ => runs.push((vec![met], covers)),
         }
     }
-    let mut joined = Vec::with_capacity(runs.len());
-    for (mut run, covers) in runs {
-        let met = match run.len() {
-            1 => run.swap_remove(0),
-            _ => match bytewise(run, vocabulary, Shape::Then, Rules::seq)? {
-                Ok(met) => met,
-                Err(all) => arranged(all.into_iter(), vocabulary, Shape::Then)?,
-            },
-        };
-        joined.push((met, covers));
-    }
-    Ok(joined)
+    let one = |mut run: Vec<Met>| match run.len() {
+        1 => Ok(run.swap_remove(0)),
+        _ => joined(run, vocabulary, RuleBody::Seq),
+    };
+    runs.into_iter().map(|(run, covers)| Ok((one(run)?, covers))).collect()
 }
 
-/// Bytewise parts as one: rules where all are rules, else a language. The parts themselves where one is not bytewise.
-fn bytewise(
+/// Parts in an order: rules where all are rules, a language where all are bytewise, else parts over tokens.
+fn joined(
     parts: Vec<Met>,
     vocabulary: &Arc<Vocabulary>,
-    shape: impl FnOnce(Vec<Shape>) -> Shape,
-    join: impl FnOnce(&[Arc<Rules>]) -> Rules,
-) -> Result<Result<Met, Vec<Met>>> {
+    order: impl FnOnce(Vec<RuleBody>) -> RuleBody,
+) -> Result<Met> {
     let rules: Option<Vec<Arc<Rules>>> = parts.iter().map(Met::rules).collect();
     if let Some(rules) = rules {
-        return Ok(Ok(Met::Rules(Arc::new(join(&rules)), None)));
+        return Ok(Met::Rules(Arc::new(Rules::joined(&rules, order)), None));
     }
     let parts = parts.into_iter().map(|part| part.narrowed(vocabulary)).collect::<Result<Vec<_>>>()?;
     if !parts.iter().all(Met::is_bytewise) {
-        return Ok(Err(parts));
+        let parts = parts.into_iter().map(|part| (part, 0..1)).collect();
+        return arranged(parts, vocabulary, order).map(|(order, parts)| Met::Tokens(order, parts));
     }
-    let mut languages = Vec::with_capacity(parts.len());
-    for part in parts {
-        languages.push(part.language(vocabulary)?);
-    }
-    let shape = shape((0..languages.len()).map(Shape::Part).collect());
-    Ok(Ok(Met::Language(Arc::new(Joined::new(&shape, languages)?))))
+    let languages: Vec<_> = parts.into_iter().map(|part| part.language(vocabulary)).collect::<Result<_>>()?;
+    let order = order((0..languages.len()).map(|part| RuleBody::Ref(RuleId::new(part))).collect());
+    Ok(Met::Language(Arc::new(Joined::new(order, languages)?)))
 }
 
-/// Parts over tokens, arranged.
+/// Parts over tokens in an order.
 fn arranged(
-    parts: impl Iterator<Item = Met>,
+    parts: Covered,
     vocabulary: &Arc<Vocabulary>,
-    shape: impl FnOnce(Vec<Shape>) -> Shape,
-) -> Result<Met> {
-    let (mut shapes, mut matchers) = (Vec::new(), Vec::new());
-    for part in parts {
-        let (inner, mut inside) = part.tokens(vocabulary)?;
-        shapes.push(shifted(inner, matchers.len()));
-        matchers.append(&mut inside);
+    order: impl FnOnce(Vec<RuleBody>) -> RuleBody,
+) -> Result<(RuleBody, Vec<Part>)> {
+    let (mut orders, mut all) = (Vec::new(), Vec::new());
+    for (met, covers) in parts {
+        let (inner, inside) = met.tokens(vocabulary)?;
+        orders.push(inner.shifted(all.len()));
+        all.extend(inside.into_iter().map(|part| Part { covers: covers.clone(), ..part }));
     }
-    Ok(Met::Tokens(shape(shapes), matchers))
-}
-
-/// The same shape of parts that are `by` further along. Recurses as deep as compositions may nest.
-fn shifted(shape: Shape, by: usize) -> Shape {
-    let all = |parts: Vec<Shape>| parts.into_iter().map(|part| shifted(part, by)).collect();
-    match shape {
-        Shape::Part(part) => Shape::Part(part + by),
-        Shape::Then(parts) => Shape::Then(all(parts)),
-        Shape::Either(parts) => Shape::Either(all(parts)),
-        Shape::Repeat { of, min, max } => Shape::Repeat { of: Box::new(shifted(*of, by)), min, max },
-    }
+    Ok((order(orders), all))
 }
 
 /// What both allow.
@@ -485,7 +446,8 @@ impl Met {
     }
 
     fn alone(matcher: Box<dyn Matcher>) -> Met {
-        Met::Tokens(Shape::Part(0), vec![matcher])
+        let (order, parts) = alone(matcher);
+        Met::Tokens(order, parts)
     }
 
     fn regular(regex: Regex) -> Met {
@@ -518,11 +480,8 @@ impl Met {
                 Grammar::new(rules, vocabulary, None, GrammarLimits::default())?.matcher()
             }
             Met::Language(language) => Ok(Box::new(LanguageMatcher::new(language, vocabulary)?)),
-            Met::Tokens(Shape::Part(0), mut matchers) if matchers.len() == 1 => Ok(matchers.swap_remove(0)),
-            Met::Tokens(shape, matchers) => {
-                let parts = matchers.into_iter().map(|matcher| Part { matcher, covers: 0..1 }).collect();
-                Ok(Box::new(ComposedMatcher::new(&shape, parts, vocabulary)?))
-            }
+            Met::Tokens(RuleBody::Ref(_), mut parts) => Ok(parts.swap_remove(0).matcher),
+            Met::Tokens(order, parts) => Ok(Box::new(ComposedMatcher::new(order, parts, vocabulary)?)),
         }
     }
 
@@ -538,25 +497,17 @@ impl Met {
         })
     }
 
-    fn tokens(self, vocabulary: &Arc<Vocabulary>) -> Result<(Shape, Vec<Box<dyn Matcher>>)> {
+    fn tokens(self, vocabulary: &Arc<Vocabulary>) -> Result<(RuleBody, Vec<Part>)> {
         match self {
-            Met::Tokens(shape, matchers) => Ok((shape, matchers)),
-            other => Ok((Shape::Part(0), vec![other.matcher(vocabulary)?])),
+            Met::Tokens(order, parts) => Ok((order, parts)),
+            other => Ok(alone(other.matcher(vocabulary)?)),
         }
     }
+}
 
-    /// Adds the matchers to those of a composition's parts; their shape there.
-    fn add_to(
-        self,
-        parts: &mut Vec<Part>,
-        covers: Range<usize>,
-        vocabulary: &Arc<Vocabulary>,
-    ) -> Result<Shape> {
-        let (shape, matchers) = self.tokens(vocabulary)?;
-        let shape = shifted(shape, parts.len());
-        parts.extend(matchers.into_iter().map(|matcher| Part { matcher, covers: covers.clone() }));
-        Ok(shape)
-    }
+/// One part over tokens.
+fn alone(matcher: Box<dyn Matcher>) -> (RuleBody, Vec<Part>) {
+    (RuleBody::Ref(RuleId(0)), vec![Part { matcher, covers: 0..1 }])
 }
 
 impl From<GrammarNode> for Composition {

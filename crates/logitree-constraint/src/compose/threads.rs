@@ -13,10 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::plan::{Beginning, Place, Plan, Shape};
+use super::plan::{Beginning, Place, Plan};
 use crate::sequence::{History, Scratch};
 use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
+use logitree_grammar::rules::RuleBody;
 use logitree_tokens::mask::{self, words_for, AllowedTokens};
 use logitree_tokens::vocabulary::Vocabulary;
 
@@ -77,7 +78,7 @@ pub struct ThreadStates {
 impl ComposedMatcher {
     /// # Errors
     /// [`ErrorKind::Constraint`] if nothing can be written; those of the parts.
-    pub(super) fn new(shape: &Shape, parts: Vec<Part>, vocabulary: &Arc<Vocabulary>) -> Result<Self> {
+    pub(super) fn new(order: RuleBody, parts: Vec<Part>, vocabulary: &Arc<Vocabulary>) -> Result<Self> {
         let size = vocabulary.len();
         let ends: Box<[TokenId]> = vocabulary.end_of_generation().into();
         let mut beginnings = Vec::with_capacity(parts.len());
@@ -92,7 +93,7 @@ impl ComposedMatcher {
             let empty = is_complete(&mut *first, &ends)?;
             beginnings.push(Beginning { empty, more: !first.is_finished() });
         }
-        let plan = Plan::new(shape, beginnings)?;
+        let plan = Plan::new(order, &beginnings)?;
         let next = plan.start()?;
         if next.places.is_empty() {
             return Err(Error::new(

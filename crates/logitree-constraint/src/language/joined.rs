@@ -1,9 +1,11 @@
 //! Languages in sequence, in turn or repeated: the parts that may be running, each with its state and what comes after it.
 
 use super::{ByteLanguage, ByteState, Compound, Compounds, SharedLanguage};
-use crate::compose::plan::{Beginning, Place, Plan, Shape};
+use crate::compose::plan::{Beginning, Place, Plan};
 use crate::{Error, ErrorKind, Result};
+use logitree_grammar::earley::SetId;
 use logitree_grammar::expr::ByteSet;
+use logitree_grammar::rules::RuleBody;
 
 /// Parts that may be running at the same time.
 const MAX_THREADS: usize = 4_096;
@@ -18,7 +20,7 @@ pub(crate) struct Joined {
 impl Joined {
     /// # Errors
     /// Those of the languages and of [`Plan::new`].
-    pub fn new(shape: &Shape, parts: Vec<SharedLanguage>) -> Result<Joined> {
+    pub fn new(order: RuleBody, parts: Vec<SharedLanguage>) -> Result<Joined> {
         let mut beginnings = Vec::with_capacity(parts.len());
         for part in &parts {
             let start = part.start()?;
@@ -31,7 +33,7 @@ impl Joined {
             }
             beginnings.push(Beginning { empty, more });
         }
-        Ok(Joined { plan: Plan::new(shape, beginnings)?, parts, states: Compounds::default() })
+        Ok(Joined { plan: Plan::new(order, &beginnings)?, parts, states: Compounds::default() })
     }
 
     fn part(&self, place: u64) -> &dyn ByteLanguage {
@@ -59,11 +61,11 @@ impl Joined {
 }
 
 fn packed(place: Place) -> u64 {
-    u64::from(place.part) << 32 | u64::from(place.after)
+    u64::from(place.part) << 32 | u64::from(place.after.0)
 }
 
 fn unpacked(place: u64) -> Place {
-    Place { part: (place >> 32) as u32, after: place as u32 }
+    Place { part: (place >> 32) as u32, after: SetId(place as u32) }
 }
 
 impl ByteLanguage for Joined {

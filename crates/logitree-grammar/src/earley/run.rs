@@ -168,6 +168,25 @@ impl Machine {
         self.enter_set(set)
     }
 
+    /// The token sets that may follow where `set` is entered, ascending, each with the set that is entered after a token of
+    /// it; and whether the text may end there. Those sets are not looked at before they are asked for.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub fn tokens_after(&mut self, set: SetId) -> Result<(Vec<(u32, SetId)>, bool)> {
+        let closed = self.closed(set)?;
+        let accepting = closed.accepting;
+        let mut items: Vec<(u32, Item)> = closed.tokens.iter().map(|token| (token.0, token.1)).collect();
+        items.sort_unstable();
+        items.dedup();
+        let mut sets = Vec::new();
+        for same in items.chunk_by(|a, b| a.0 == b.0) {
+            let kernel: Vec<Item> = same.iter().map(|&(_, item)| item).collect();
+            sets.push((same[0].0, self.set_of(&kernel)?));
+        }
+        Ok((sets, accepting))
+    }
+
     /// The union of two configurations.
     ///
     /// # Errors

@@ -107,7 +107,10 @@ proptest! {
         let rules = Arc::new(rules);
         let [one, tail, two] = [first.clone(), then.clone(), second.clone()].map(Rules::lexeme);
         let inner = Arc::new(Rules::both(&rules, first));
-        let joined = Rules::seq(&[Arc::new(Rules::repeat(&inner, min, Some(1))), Arc::new(tail.clone())]);
+        let joined = Rules::joined(&[inner, Arc::new(tail.clone())], |mut parts| {
+            let of = Box::new(parts.remove(0));
+            RuleBody::Seq(vec![RuleBody::Repeat { of, min, max: Some(1) }, parts.remove(0)])
+        });
         let holds = |text: &[u8]| {
             matches(&two, text) && (0..=text.len()).any(|at| {
                 let (head, rest) = text.split_at(at);
