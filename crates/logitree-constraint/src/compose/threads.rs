@@ -2,7 +2,7 @@
 //! each part that may be running.
 //!
 //! A token may both end one part and continue it, so that several parts may be running: threads. A thread that does not
-//! take a token is dropped and kept in the history; threads of the same part, continuation and state are one. The slow
+//! take a token is put aside until the token is taken back; threads of the same part, continuation and state are one. The slow
 //! version tries every assignment of tokens to parts.
 //!
 //! The tokens that end the generation are never part of a part. A part is complete where its matcher accepts, or would
@@ -46,19 +46,38 @@ type StateKey = (Box<[(Place, u64)]>, bool);
 
 #[derive(Clone)]
 struct Thread {
+    /// The tokens of the sequence before it began.
+    born: usize,
     place: Place,
     matcher: Box<dyn Matcher>,
+    /// The tokens that the matcher had taken when the thread began.
+    before: usize,
+}
+
+impl Thread {
+    /// The tokens of the sequence, as far as it took them.
+    fn read(&self) -> usize {
+        self.born + self.matcher.accepted() - self.before
+    }
+
+    /// Forgets the tokens past the first `tokens` of the sequence.
+    fn back(&mut self, tokens: usize) -> Result<()> {
+        match self.read() - tokens {
+            0 => Ok(()),
+            more => self.matcher.rollback(more),
+        }
+    }
 }
 
 /// Where a sequence is, beside the threads that run.
 #[derive(Clone)]
 pub struct At {
+    /// The tokens that threads took.
+    tokens: usize,
     /// Whether the composition may end here.
     complete: bool,
     /// Whether a token ended the generation.
     ended: bool,
-    /// The threads before the last token, in order, where other threads run after it; `None` for those that still do.
-    before: Option<Arc<Vec<Option<Thread>>>>,
     /// The spans of what ran last, once nothing runs.
     spans: Option<Arc<SpanProgress>>,
 }
@@ -70,7 +89,10 @@ pub type ComposedMatcher = Sequence<ThreadStates>;
 #[derive(Clone)]
 pub struct ThreadStates {
     shared: Arc<Shared>,
+    /// In the order in which they began.
     threads: Vec<Thread>,
+    /// Those that run no more, each with the number of tokens at which it did for the last time.
+    gone: Vec<(usize, Arc<Thread>)>,
     few: Scratch<Vec<TokenId>>,
     words: Scratch<Vec<u32>>,
 }
@@ -104,10 +126,11 @@ impl ComposedMatcher {
         }
         let after = AfterEnd::tokens(&[], &ends);
         let shared = Arc::new(Shared { plan, parts, ends, after, size, states: Mutex::default() });
-        let threads = next.places.iter().map(|&place| shared.begun(place)).collect();
-        let states = ThreadStates { shared, threads, few: Scratch::default(), words: Scratch::default() };
+        let threads = shared.begun(next.places, 0);
+        let (few, words) = (Scratch::default(), Scratch::default());
+        let states = ThreadStates { shared, threads, gone: Vec::new(), few, words };
         states.check_threads(states.threads.len())?;
-        let at = At { complete: next.end, ended: false, before: None, spans: None };
+        let at = At { tokens: 0, complete: next.end, ended: false, spans: None };
         let mut made = Sequence::begin(states, at);
         made.allowed()?;
         Ok(made)
@@ -152,38 +175,15 @@ impl ThreadStates {
         self.shared.ends.contains(&token)
     }
 
-    /// Has each thread take the token; says of each whether it did. On an error, and where no one did, nothing changed.
-    fn offer(&mut self, token: TokenId) -> Result<Vec<bool>> {
-        let mut taken = Vec::with_capacity(self.threads.len());
-        for at in 0..self.threads.len() {
-            let matcher = &mut self.threads[at].matcher;
-            let took = if matcher.is_finished() { Ok(false) } else { matcher.take(token) };
-            match took {
-                Ok(took) => taken.push(took),
-                Err(error) => {
-                    self.undo(&taken)?;
-                    return Err(error);
-                }
+    /// Has each thread take the token that comes at `at`: the parts that begin after it, and whether the composition may end
+    /// then; `None` if no thread took it.
+    fn follow(&mut self, at: &At, token: TokenId) -> Result<Option<(Vec<Thread>, bool)>> {
+        let (mut begun, mut complete, mut running) = (Vec::new(), false, 0);
+        for thread in &mut self.threads {
+            if thread.matcher.is_finished() || !thread.matcher.take(token)? {
+                continue;
             }
-        }
-        Ok(taken)
-    }
-
-    fn undo(&mut self, taken: &[bool]) -> Result<()> {
-        for (thread, _) in self.threads.iter_mut().zip(taken).filter(|(_, &taken)| taken) {
-            thread.matcher.rollback(1)?;
-        }
-        Ok(())
-    }
-
-    fn rollback(&mut self, n: usize) -> Result<()> {
-        self.threads.iter_mut().try_for_each(|thread| thread.matcher.rollback(n))
-    }
-
-    /// The parts that begin after threads that took a token, and whether the composition may end.
-    fn follow(&mut self, taken: &[bool]) -> Result<(Vec<Thread>, bool)> {
-        let (mut begun, mut complete): (Vec<Place>, bool) = (Vec::new(), false);
-        for (thread, _) in self.threads.iter_mut().zip(taken).filter(|(_, &taken)| taken) {
+            running += 1;
             if is_complete(&mut *thread.matcher, &self.shared.ends)? {
                 let next = self.shared.plan.after(thread.place)?;
                 complete |= next.end;
@@ -192,18 +192,16 @@ impl ThreadStates {
         }
         begun.sort_unstable();
         begun.dedup();
-        let running = taken.iter().filter(|&&taken| taken).count();
         self.check_threads(running + begun.len())?;
-        Ok((begun.into_iter().map(|place| self.shared.begun(place)).collect(), complete))
+        Ok((running > 0).then(|| (self.shared.begun(begun, at.tokens + 1), complete)))
     }
 
-    /// Whether each thread that took the token is to be kept: not where nothing may follow in it, and not where another
-    /// is in the same state.
-    fn kept(&self, taken: &[bool], begun: &mut Vec<Thread>) -> Vec<bool> {
-        let mut kept: Vec<bool> = Vec::with_capacity(taken.len());
-        if begun.is_empty() && self.threads.len() == 1 {
-            kept.push(taken[0] && !self.threads[0].matcher.is_finished());
-            return kept;
+    /// Whether each thread is to be kept after the first `tokens`: not where it took none of them, where nothing may follow in
+    /// it, or where another is in the same state.
+    fn kept(&self, tokens: usize, begun: &mut Vec<Thread>) -> Vec<bool> {
+        let runs = |thread: &Thread| thread.read() == tokens && !thread.matcher.is_finished();
+        if let ([only], true) = (&self.threads[..], begun.is_empty()) {
+            return vec![runs(only)];
         }
         let mut seen: Vec<(Place, u64)> = Vec::new();
         let mut is_new = |thread: &Thread| match thread.matcher.state() {
@@ -214,17 +212,25 @@ impl ThreadStates {
             }
             None => true,
         };
-        for (thread, &taken) in self.threads.iter().zip(taken) {
-            kept.push(taken && !thread.matcher.is_finished() && is_new(thread));
-        }
+        let kept = self.threads.iter().map(|thread| runs(thread) && is_new(thread)).collect();
         begun.retain(is_new);
         kept
+    }
+
+    /// Takes the threads that run back to the first `tokens` of the sequence.
+    fn align(&mut self, tokens: usize) -> Result<()> {
+        self.threads.iter_mut().try_for_each(|thread| thread.back(tokens))
     }
 }
 
 impl Shared {
-    fn begun(&self, place: Place) -> Thread {
-        Thread { place, matcher: self.parts[place.part as usize].matcher.fork() }
+    /// The threads of parts that begin after so many tokens.
+    fn begun(&self, places: Vec<Place>, born: usize) -> Vec<Thread> {
+        let thread = |place: Place| {
+            let matcher = self.parts[place.part as usize].matcher.fork();
+            Thread { born, place, before: matcher.accepted(), matcher }
+        };
+        places.into_iter().map(thread).collect()
     }
 }
 
@@ -279,10 +285,11 @@ impl States for ThreadStates {
                         all.clear();
                         all.resize(words_for(shared.size), 0);
                     }
-                    let covered = thread_words(allowed, shared.size);
-                    match covered {
-                        Some(words) => all.iter_mut().zip(words).for_each(|(to, from)| *to |= from),
-                        None => AllowedTokens::All.write(shared.size, all),
+                    match allowed {
+                        AllowedTokens::Mask(words) => {
+                            all.iter_mut().zip(words).for_each(|(to, from)| *to |= from);
+                        }
+                        all_tokens => all_tokens.write(shared.size, all),
                     }
                     wide = true;
                 }
@@ -313,71 +320,44 @@ impl States for ThreadStates {
 
     fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
         if self.is_end(token) {
-            let end = At { complete: true, ended: true, before: None, spans: None };
+            let end = At { complete: true, ended: true, spans: None, ..*at };
             return Ok(at.complete.then_some(end));
         }
         if token as usize >= self.shared.size {
             return Ok(None);
         }
-        let taken = self.offer(token)?;
-        if !taken.contains(&true) {
-            return Ok(None);
-        }
-        let (mut begun, complete) = match self.follow(&taken) {
-            Ok(next) => next,
-            Err(error) => {
-                self.undo(&taken)?;
-                return Err(error);
-            }
+        let followed = self.follow(at, token);
+        let Ok(Some((mut begun, complete))) = followed else {
+            self.align(at.tokens)?;
+            return followed.map(|_| None);
         };
-        let kept = self.kept(&taken, &mut begun);
-        let mut next = At { complete, ended: false, before: None, spans: None };
-        if begun.is_empty() && kept.iter().all(|&kept| kept) {
-            return Ok(Some(next));
-        }
+        let mut next = At { tokens: at.tokens + 1, complete, ended: false, spans: None };
+        let kept = self.kept(next.tokens, &mut begun);
         if begun.is_empty() && !kept.contains(&true) {
-            let mut last =
-                self.threads.iter().zip(&taken).filter(|(_, &taken)| taken).map(|(thread, _)| thread);
+            let mut last = self.threads.iter().filter(|thread| thread.read() == next.tokens);
             if let (Some(only), None) = (last.next(), last.next()) {
                 next.spans = only.matcher.spans().cloned().map(Arc::new);
             }
         }
-        let mut gone = Vec::with_capacity(kept.len());
-        let mut threads = Vec::with_capacity(kept.len() + begun.len());
-        for (at, mut thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
-            if kept[at] {
-                threads.push(thread);
-                gone.push(None);
-            } else {
-                if taken[at] {
-                    thread.matcher.rollback(1)?;
+        if kept.contains(&false) {
+            for (thread, kept) in std::mem::take(&mut self.threads).into_iter().zip(kept) {
+                match kept {
+                    true => self.threads.push(thread),
+                    false => self.gone.push((at.tokens, Arc::new(thread))),
                 }
-                gone.push(Some(thread));
             }
         }
-        threads.append(&mut begun);
-        self.threads = threads;
-        next.before = Some(Arc::new(gone));
+        self.threads.append(&mut begun);
         Ok(Some(next))
     }
 
-    /// Undoes tokens, the last first. All threads of the state before come back.
-    fn back(&mut self, _to: &At, left: &mut [At]) -> Result<()> {
-        let mut pending = 0;
-        for at in left.iter_mut().rev() {
-            pending += usize::from(!at.ended);
-            let Some(before) = at.before.take() else { continue };
-            let kept = before.iter().filter(|thread| thread.is_none()).count();
-            self.threads.truncate(kept);
-            self.rollback(pending)?;
-            pending = 0;
-            let mut kept = std::mem::take(&mut self.threads).into_iter();
-            self.threads = Arc::unwrap_or_clone(before)
-                .into_iter()
-                .filter_map(|thread| thread.or_else(|| kept.next()))
-                .collect();
+    fn back(&mut self, to: &At, _left: &mut [At]) -> Result<()> {
+        while let Some((_, thread)) = self.gone.pop_if(|(last, _)| *last >= to.tokens) {
+            self.threads.push(Arc::unwrap_or_clone(thread));
         }
-        self.rollback(pending)
+        self.threads.retain(|thread| thread.born <= to.tokens);
+        self.threads.sort_unstable_by_key(|thread| (thread.born, thread.place));
+        self.align(to.tokens)
     }
 
     fn is_allowed(&mut self, at: &At, token: TokenId) -> Result<Option<bool>> {
@@ -453,13 +433,5 @@ impl States for ThreadStates {
 
     fn is_ready(&self, _at: &At) -> bool {
         self.threads.iter().all(|thread| thread.matcher.is_ready())
-    }
-}
-
-/// The words of a mask; `None` where every token is allowed.
-fn thread_words(allowed: AllowedTokens<'_>, size: usize) -> Option<&[u32]> {
-    match allowed {
-        AllowedTokens::Mask(words) => Some(&words[..words_for(size).min(words.len())]),
-        AllowedTokens::All | AllowedTokens::Ids(_) => None,
     }
 }
