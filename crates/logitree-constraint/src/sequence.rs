@@ -10,7 +10,7 @@ use crate::{interrupt, Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::{count, ids, words_for, AllowedTokens};
 
 /// Longer runs of forced tokens are given in pieces.
-const MAX_FORCED: usize = 1_000;
+pub(crate) const MAX_FORCED: usize = 1_000;
 /// How many of the allowed tokens a refusal names.
 const NAMED: usize = 8;
 
@@ -205,10 +205,12 @@ pub trait States: Clone + Send + Sync + 'static {
     }
 }
 
-/// The states of one sequence, the present one last. Tokens after the end change no state: they are counted only.
+/// The states of one sequence. Tokens after the end change no state: they are counted only.
 #[derive(Debug, Clone)]
 pub struct History<A> {
-    states: Vec<A>,
+    at: A,
+    /// Those before the present one.
+    before: Vec<A>,
     past_end: usize,
 }
 
@@ -216,18 +218,18 @@ impl<A> History<A> {
     /// The present state.
     #[inline]
     pub fn at(&self) -> &A {
-        &self.states[self.states.len() - 1]
+        &self.at
     }
 
     /// Number of tokens accepted.
     #[inline]
     pub fn accepted(&self) -> usize {
-        self.states.len() - 1 + self.past_end
+        self.before.len() + self.past_end
     }
 
     /// The state after the first `tokens`; the present one where they are fewer.
     pub fn after(&self, tokens: usize) -> &A {
-        self.states.get(tokens).unwrap_or_else(|| self.at())
+        self.before.get(tokens).unwrap_or(&self.at)
     }
 }
 
@@ -241,7 +243,7 @@ pub struct Sequence<S: States> {
 impl<S: States> Sequence<S> {
     /// A sequence without tokens, in state `at`.
     pub fn begin(states: S, at: S::At) -> Sequence<S> {
-        Sequence { states, history: History { states: vec![at], past_end: 0 } }
+        Sequence { states, history: History { at, before: Vec::new(), past_end: 0 } }
     }
 
     /// The state it is in, and those before.
@@ -373,7 +375,8 @@ impl<S: States> Matcher for Sequence<S> {
         }
         match self.states.next(at, token) {
             Ok(Some(next)) => {
-                self.history.states.push(next);
+                let left = std::mem::replace(&mut self.history.at, next);
+                self.history.before.push(left);
                 Ok(true)
             }
             Ok(None) => Ok(false),
@@ -387,13 +390,19 @@ impl<S: States> Matcher for Sequence<S> {
             let message = format!("cannot roll back {n} tokens: {accepted} were accepted");
             return Err(Error::new(ErrorKind::State, message));
         }
-        let History { states, past_end } = &mut self.history;
+        let History { at, before, past_end } = &mut self.history;
         let late = n.min(*past_end);
         if n > late {
-            let kept = states.len() - (n - late);
-            let (before, left) = states.split_at_mut(kept);
-            self.states.back(&before[kept - 1], left)?;
-            states.truncate(kept);
+            let kept = before.len() - (n - late);
+            let left = &mut before[kept..];
+            std::mem::swap(at, &mut left[0]);
+            left.rotate_left(1);
+            if let Err(error) = self.states.back(at, left) {
+                left.rotate_right(1);
+                std::mem::swap(at, &mut left[0]);
+                return Err(error);
+            }
+            before.truncate(kept);
         }
         *past_end -= late;
         Ok(())
