@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::sequence::MAX_FORCED;
 use super::{AfterEnd, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::AllowedTokens;
@@ -89,6 +90,18 @@ impl<R: Rows> States for RowStates<R> {
     fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
         let found = self.rows.row(at.node).binary_search(&token).ok();
         Ok(found.map(|way| self.at(self.rows.next(at.node, way))))
+    }
+
+    fn forced(&mut self, at: &At, out: &mut Vec<TokenId>) -> Result<bool> {
+        let (mut node, most) = (at.node, out.len() + MAX_FORCED);
+        while let &[only] = self.rows.row(node) {
+            if out.len() == most || self.rows.is_accepting(node) {
+                break;
+            }
+            out.push(only);
+            node = self.rows.next(node, 0);
+        }
+        Ok(true)
     }
 
     fn state(&self, at: &At) -> Option<u64> {
