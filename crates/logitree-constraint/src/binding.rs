@@ -13,6 +13,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::grammar::is_crowded;
 use crate::{Constraint, Matcher, Result};
+pub(crate) use logitree_grammar::ast::recorded;
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// The most bindings that a vocabulary keeps.
@@ -33,13 +34,13 @@ const SAMPLES: usize = 8;
 pub struct Key {
     kind: TypeId,
     content: Arc<[u8]>,
-    options: Box<[u8]>,
+    options: Vec<u8>,
 }
 
 impl Key {
     /// The key of a constraint of type `T`: its content, and what else it is bound with.
     pub fn new<T: Any>(content: impl Into<Arc<[u8]>>, options: &impl Hash) -> Key {
-        Key { kind: TypeId::of::<T>(), content: content.into(), options: recorded(options).into() }
+        Key { kind: TypeId::of::<T>(), content: content.into(), options: recorded(options) }
     }
 
     /// The key of a constraint of type `T` around another one; none beyond [`MAX_NESTED_BYTES`].
@@ -74,22 +75,6 @@ impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (self.kind, &self.content, &self.options).hash(state);
     }
-}
-
-/// All bytes that the hash of a value is made from: equal exactly for equal values.
-pub fn recorded(value: &(impl Hash + ?Sized)) -> Vec<u8> {
-    struct Record(Vec<u8>);
-    impl Hasher for Record {
-        fn write(&mut self, bytes: &[u8]) {
-            self.0.extend_from_slice(bytes);
-        }
-        fn finish(&self) -> u64 {
-            0
-        }
-    }
-    let mut record = Record(Vec::new());
-    value.hash(&mut record);
-    record.0
 }
 
 /// A matcher at the beginning of the output, which is copied for every sequence.

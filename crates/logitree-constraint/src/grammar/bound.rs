@@ -115,7 +115,7 @@ impl Grammar {
         ends: Option<&[TokenId]>,
         limits: GrammarLimits,
     ) -> Result<Arc<Grammar>> {
-        let key = Key::new::<Grammar>(Arc::clone(node.written()), &(ends, limits));
+        let key = Key::new::<Grammar>(Arc::clone(node.content()), &(ends, limits));
         kept(vocabulary, key, |vocabulary| Grammar::new(node.rules()?, vocabulary, ends, limits))
     }
 
@@ -225,7 +225,7 @@ impl Constraint for GrammarNode {
     }
 
     fn key(&self) -> Option<Key> {
-        Some(Key::new::<GrammarNode>(Arc::clone(self.written()), &()))
+        Some(Key::new::<GrammarNode>(Arc::clone(self.content()), &()))
     }
 
     fn form(&self) -> Result<Value> {

@@ -18,6 +18,7 @@ use super::rules::{RuleBody, Rules};
 use crate::{Error, ErrorKind, Result};
 
 pub use syntax::{Syntax, TagNode};
+pub use written::recorded;
 
 /// Maximum nesting of nodes. A sequence of short sequences counts once, and so does a choice of choices.
 pub const MAX_NESTED: usize = 200;
@@ -36,6 +37,8 @@ struct Inner {
     depth: usize,
     /// [`GrammarNode::written`], once it was asked for.
     written: OnceLock<Arc<str>>,
+    /// [`GrammarNode::content`], once it was asked for.
+    content: OnceLock<Arc<[u8]>>,
 }
 
 /// What a node was made from.
@@ -81,7 +84,8 @@ impl GrammarNode {
             let help = "write long chains as one sequence or choice, or as a GBNF text";
             return Err(Error::new(ErrorKind::Limit, message).help(help));
         }
-        Ok(GrammarNode(Arc::new(Inner { kind, depth: inside + 1, written: OnceLock::new() })))
+        let (written, content) = (OnceLock::new(), OnceLock::new());
+        Ok(GrammarNode(Arc::new(Inner { kind, depth: inside + 1, written, content })))
     }
 
     /// Reads a text.

@@ -25,7 +25,7 @@ const MAX_TAG: usize = 8 << 20;
 const MAX_TEXTS: usize = 16 << 20;
 
 /// A text of some syntax.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Hash)]
 pub enum Syntax {
     /// A regular expression that matches the whole string.
     Regex(String),

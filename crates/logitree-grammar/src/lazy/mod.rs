@@ -26,7 +26,7 @@ use quotient::after_text;
 use triggers::{ambiguous, Trigger};
 
 /// A token trigger.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TokenTrigger {
     /// The token.
     pub name: TokenName,
@@ -35,7 +35,7 @@ pub struct TokenTrigger {
 }
 
 /// The triggers of a grammar.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Triggers {
     /// Strings, anywhere.
     pub words: Vec<String>,

@@ -117,6 +117,7 @@ fn written_parts_are_read_again() {
     let written = whole.written();
     let read = GrammarNode::from_written(written).unwrap();
     assert_eq!(read.written(), written);
+    assert_eq!(read.content(), whole.content());
     assert_eq!(shown(&read), shown(&whole));
 }
 
@@ -130,6 +131,10 @@ fn lark_names_other_grammars() {
     rules.rules.iter().for_each(|rule| check_refs(&rule.body, rules.rules.len()));
     let read = GrammarNode::from_written(part.written()).unwrap();
     assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
+    assert_eq!(read.content(), part.content());
+    let other =
+        GrammarNode::read(Syntax::Lark { text: lark.into(), grammars: vec![("inner".into(), text("x"))] });
+    assert_ne!(other.unwrap().content(), part.content());
     let nameless = GrammarNode::read(Syntax::Lark { text: lark.into(), grammars: Vec::new() });
     assert_eq!(nameless.unwrap_err().kind, ErrorKind::Constraint);
 }
@@ -155,6 +160,7 @@ fn tags_hold_other_grammars() {
     let part = GrammarNode::read(source).unwrap();
     let read = GrammarNode::from_written(part.written()).unwrap();
     assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
+    assert_eq!(read.content(), part.content());
     let structural = r#"{"type":"structural_tag","format":{"type":"const_string","value":"x"}}"#;
     let part = GrammarNode::read(Syntax::StructuralTag(structural.into())).unwrap();
     assert_eq!(GrammarNode::from_written(part.written()).unwrap().written(), part.written());
@@ -173,6 +179,7 @@ fn lazy_grammars_are_written_too() {
         GrammarNode::read(Syntax::Lazy { grammar: gbnf("root ::= \"<t>\" [0-9]+"), triggers }).unwrap();
     let read = GrammarNode::from_written(part.written()).unwrap();
     assert_eq!((read.written(), shown(&read)), (part.written(), shown(&part)));
+    assert_eq!(read.content(), part.content());
     let none = GrammarNode::read(Syntax::Lazy { grammar: text("a"), triggers: Triggers::default() });
     assert_eq!(none.unwrap_err().kind, ErrorKind::Constraint);
 }
