@@ -7,20 +7,34 @@ use crate::catalogue::{Catalogue, Intersection, ItemWalk};
 use crate::constraint::form::{Fields, Names, Reader};
 use crate::constraint::Constraint;
 use crate::tokenizer::Tokenizer;
-use crate::Result;
+use crate::{Result, Vocabulary};
 
 /// The constraint of a JSON form; names in it are paths.
 ///
 /// # Errors
 /// Those of [`constraint::form::read`](crate::constraint::form::read) and of the files.
 pub fn read(text: &[u8]) -> Result<Arc<dyn Constraint>> {
-    crate::constraint::form::read(text, &Files)
+    read_for(text, None)
+}
+
+/// As [`read`]; the ids and names of token trees must fit the vocabulary, if there is one.
+///
+/// # Errors
+/// Those of [`read`], and [`ErrorKind::Payload`](crate::ErrorKind::Payload) for a tree that does not fit.
+pub fn read_for(text: &[u8], vocabulary: Option<&Vocabulary>) -> Result<Arc<dyn Constraint>> {
+    crate::constraint::form::read(text, &Files { vocabulary })
 }
 
 /// Names are paths.
-struct Files;
+struct Files<'a> {
+    vocabulary: Option<&'a Vocabulary>,
+}
 
-impl Names for Files {
+impl Names for Files<'_> {
+    fn vocabulary(&self) -> Option<&Vocabulary> {
+        self.vocabulary
+    }
+
     fn tokenizer(&self, name: &str) -> Result<Arc<Tokenizer>> {
         let path = Path::new(name);
         let is_gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::canonical::CanonicalSpelling;
 use crate::reasoning::{Reasoning, ReasoningOptions, ReasoningStart, Tag};
 use crate::skeleton::{CompiledSkeleton, Skeleton, SkeletonOptions};
-use crate::token_tree::cache::cached;
+use crate::token_tree::cache::{self, cached, token_trees};
 use crate::token_tree::{DescriptorTree, TokenTree, TreeSpan};
 use crate::{Composition, Constraint, Error, ErrorKind, Key, Matcher, OneOf, Result, TokenId};
 use logitree_automata::stack::with_call_room;
@@ -41,6 +41,11 @@ pub trait Names {
     /// Its own; here [`ErrorKind::Constraint`].
     fn tokenizer(&self, name: &str) -> Result<Arc<Tokenizer>> {
         Err(Error::new(ErrorKind::Constraint, format!("there is no tokenizer {name:?} here")))
+    }
+
+    /// What token trees must fit: their ids and names. `None`: they are not checked.
+    fn vocabulary(&self) -> Option<&Vocabulary> {
+        None
     }
 
     /// The constraint of a type that this crate does not know; `None`: the caller does not know it either. Fields that it
@@ -156,8 +161,12 @@ impl Reader<'_> {
         let kind = fields.text("type")?;
         let made = match kind.as_str() {
             "choices" => choices(&mut fields).map(|made| Made::Other(Arc::new(made))),
-            "token_tree" => token_tree(&mut fields).map(|made| Made::Other(Arc::new(made))),
-            "skeleton" => skeleton(&mut fields).map(|made| Made::Other(Arc::new(made))),
+            "token_tree" => {
+                token_tree(&mut fields, self.names.vocabulary()).map(|made| Made::Other(Arc::new(made)))
+            }
+            "skeleton" => {
+                skeleton(&mut fields, self.names.vocabulary()).map(|made| Made::Other(Arc::new(made)))
+            }
             "reasoning_budget" => self.reasoning(&mut fields).map(|made| Made::Other(Arc::new(made))),
             "canonical" => self.canonical(&mut fields).map(|made| Made::Other(Arc::new(made))),
             "sequence" => self.joined(&mut fields, GrammarNode::seq, Composition::then),
@@ -448,13 +457,13 @@ fn json_schema(fields: &mut Fields) -> Result<Syntax> {
     Ok(Syntax::JsonSchema { text, options, documents })
 }
 
-fn skeleton(fields: &mut Fields) -> Result<CompiledSkeleton> {
+fn skeleton(fields: &mut Fields, known: Option<&Vocabulary>) -> Result<CompiledSkeleton> {
     let place = fields.at("skeleton");
     let skeleton = Skeleton::from_json(&embedded(fields.required("skeleton")?));
     // What no text can be is refused here, not where it is bound.
     let compiled = skeleton.and_then(|skeleton| skeleton.compile()).map_err(|error| error.within(&place))?;
     let tree = match fields.is_given("tree") {
-        true => Some(payload(fields, "tree")?),
+        true => Some(payload(fields, "tree", known)?),
         false => None,
     };
     let run_tokens = fields.read("run_tokens", "a list of lists of token ids and nulls")?.unwrap_or_default();
@@ -475,18 +484,26 @@ fn choices(fields: &mut Fields) -> Result<OneOf> {
     })
 }
 
-/// The tree of a payload in a field, an object or its text.
-fn payload(fields: &mut Fields, name: &str) -> Result<Arc<TokenTree>> {
+/// The tree of a payload in a field, an object or its text; its ids and names fit the vocabulary, if there is one.
+fn payload(fields: &mut Fields, name: &str, known: Option<&Vocabulary>) -> Result<Arc<TokenTree>> {
     let text = embedded(fields.required(name)?);
-    cached(text.as_bytes(), None).map_err(|error| error.within(&fields.at(name)))
+    cached(text.as_bytes(), known).map_err(|error| {
+        let at = fields.at(name);
+        match error.place.starts_with('/') {
+            true => Error { place: at + &error.place, ..error },
+            false => error.within(&at),
+        }
+    })
 }
 
-fn token_tree(fields: &mut Fields) -> Result<TreeSpan> {
+fn token_tree(fields: &mut Fields, known: Option<&Vocabulary>) -> Result<TreeSpan> {
     let tree = match (fields.is_given("payload"), fields.optional_text("binary")?) {
-        (true, None) => payload(fields, "payload")?,
+        (true, None) => payload(fields, "payload", known)?,
         (false, Some(binary)) => {
             let bytes = BASE64.decode(binary).map_err(|_| fields.wrong("binary", "base64"))?;
-            Arc::new(TokenTree::from_binary(&bytes).map_err(|error| error.within(&fields.at("binary")))?)
+            let key = cache::Key { content: &bytes, context: b"binary" };
+            let tree = token_trees().get_or_build(key, || TokenTree::from_binary(&bytes));
+            tree.map_err(|error| error.within(&fields.at("binary")))?
         }
         _ => return Err(fields.wrong("payload", "there, or binary instead, and not both")),
     };
