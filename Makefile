@@ -66,9 +66,12 @@ check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
 	$(venv) scripts/stubs.py --check
 	$(venv) -m pytest tests/docs/test_tidy.py
 
-docs:  ## write what is generated: stubs, docs/api.md, docs/cli.md, docs/samplers.md, the cookbook, tables of figures
+docs:  ## write what is generated: stubs, the header of C, docs/api.md, docs/cli.md, docs/samplers.md, the cookbook, tables of figures
 	@$(ready) check
 	$(venv) scripts/stubs.py
+	$(venv) scripts/c_header.py > include/logitree.h.new && mv include/logitree.h.new include/logitree.h
+	$(venv) scripts/c_header.py --typescript > bindings/typescript/src/functions.ts.new && \
+		mv bindings/typescript/src/functions.ts.new bindings/typescript/src/functions.ts
 	$(venv) scripts/sampler_docs.py
 	$(venv) scripts/cookbook_docs.py
 	$(venv) scripts/api_docs.py > docs/api.md.new && mv docs/api.md.new docs/api.md

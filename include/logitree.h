@@ -6,10 +6,10 @@
 
    Handles. A handle is a number in the form of a pointer: do not look at what it points to. What was freed, is of
    another kind, or was never a handle is LOGITREE_ERROR_HANDLE. Every handle that a function makes is freed by
-   the function of its kind, once, in any order: a function copies what it is given, and what was made of a handle
-   lives on without it.
+   logitree_free, once, in any order: a function copies what it is given, and what was made of a handle lives on
+   without it. Where a parameter is a void * called handle, it takes handles of several kinds.
 
-   Threads. Vocabularies, constraints, catalogues, walks and records never change, and any number of threads may
+   Threads. Vocabularies, constraints, walks and records never change, and any number of threads may
    use them at once. A matcher, a chain and a decoder are for one thread at a time, which need not be the one that
    made it; a call on one that another call uses is LOGITREE_ERROR_BUSY. Freeing a handle that a call uses is
    LOGITREE_ERROR_BUSY too.
@@ -17,6 +17,10 @@
    Memory. Pointers are read and written during the call only, and only as far as their lengths say. A pointer
    with a length of 0 may be NULL. Lists and buffers do not overlap. Texts are UTF-8, `length` bytes of them or
    LOGITREE_NUL_TERMINATED.
+
+   Logits. A type of logits is LOGITREE_F32, LOGITREE_F16 or LOGITREE_BF16, and their number counts elements.
+
+   JSON. Options and parameters of what is made are JSON texts; no call for each token takes or gives one.
 
    Buffers. A function that writes a list takes a buffer, its capacity, and a pointer to the number of elements.
    If they do not fit it is LOGITREE_ERROR_BUFFER, nothing has changed, and the number says how much room is
@@ -51,16 +55,17 @@ typedef struct logitree_chain logitree_chain;
 /* Decodes one sequence. For one thread at a time. */
 typedef struct logitree_decoder logitree_decoder;
 
-/* A catalogue of items in an index file. Any number of threads may use it at once. */
-typedef struct logitree_catalogue logitree_catalogue;
-
-/* A catalogue at one moment, whose states are numbers. Any number of threads may use it at once. */
+/* A catalogue at one moment, whose states are numbers. logitree_constraint_from_json makes a constraint of the same
+   file. Any number of threads may use it at once. */
 typedef struct logitree_walk logitree_walk;
 
 /* What a program may ask of a sampler that a chain of llama.cpp owns. Any number of threads may use it at once. */
 typedef struct logitree_llama_record logitree_llama_record;
 
-/* What a function returns: LOGITREE_OK, or what went wrong. logitree_error_message() says more. */
+/* What a function returns: LOGITREE_OK, or what went wrong. logitree_error_message() says more.
+
+   The list is closed, and its numbers stay: a kind of error that logitree learns later has the number of the nearest
+   one here, and its own name in logitree_error_kind(). */
 typedef int32_t logitree_status;
 enum {
     /* Success. */
@@ -98,7 +103,7 @@ enum {
 };
 
 /* The version of this interface. It grows when a declaration changes or goes; new declarations do not change it. */
-#define LOGITREE_ABI_VERSION 1u
+#define LOGITREE_ABI_VERSION 2u
 
 /* A length that means: up to the first byte of 0. */
 #define LOGITREE_NUL_TERMINATED SIZE_MAX
@@ -117,17 +122,10 @@ const char *logitree_version(void);
 
 /* Whether the library has a feature: a type of constraint ("regex", "json_schema", "token_tree", ...), a format of
    vocabularies ("gguf", ...), "chain", "decoder", "batch", "walk", "llama_sampler". NULL is no feature.
+   logitree_describe(NULL) lists them.
 
    Pointers: feature is NULL or a text that ends in a byte of 0. */
 bool logitree_has_feature(const char *feature);
-
-/* The name of the feature with this number, from 0 on; NULL past the last. It lives forever. */
-const char *logitree_feature(size_t number);
-
-/* The library's size of a struct of the header, such as "logitree_text"; 0 for an unknown name.
-
-   Pointers: name is NULL or a text that ends in a byte of 0. */
-size_t logitree_struct_size(const char *name);
 
 /* Number of handles that were made and not freed, of all threads: what a test of a program compares. */
 size_t logitree_live_handles(void);
@@ -140,43 +138,78 @@ typedef struct logitree_text {
     size_t length;
 } logitree_text;
 
-/* The status of this thread's last error; LOGITREE_OK if there was none. A success does not change it. */
-logitree_status logitree_error_status(void);
+/* Logits of 32 bits: float. */
+#define LOGITREE_F32 0u
 
-/* What is wrong, in one sentence: this thread's last error. UTF-8; "" if there was none. It belongs to logitree and
-   is valid until the thread's next call that fails. */
+/* Logits of 16 bits: IEEE binary16. */
+#define LOGITREE_F16 1u
+
+/* Logits of 16 bits: bfloat16. */
+#define LOGITREE_BF16 2u
+
+/* The kind of this thread's last error, in one word: "token", "argument", "buffer". A success does not change it.
+   UTF-8; "" if there was none. It belongs to logitree and is valid until the thread's next call that fails. */
+const char *logitree_error_kind(void);
+
+/* What is wrong, in one sentence. As logitree_error_kind. */
 const char *logitree_error_message(void);
 
-/* Where it is wrong: the name of an argument, a line and a column, a JSON pointer, a row. As logitree_error_message. */
+/* Where it is wrong: the name of an argument, a line and a column, a JSON pointer, a row. As logitree_error_kind. */
 const char *logitree_error_place(void);
 
-/* The way out; "" if none is known. As logitree_error_message. */
+/* The way out; "" if none is known. As logitree_error_kind. */
 const char *logitree_error_help(void);
 
 /* Forgets this thread's last error. */
 void logitree_error_clear(void);
 
-/* The name of a status, such as "ERROR_TOKEN"; "UNKNOWN" for another number. It lives forever. */
-const char *logitree_status_name(int32_t status);
+/* Frees a handle of any kind. What was made with it lives on. NULL is no error. */
+logitree_status logitree_free(void *handle);
 
-/* The vocabulary of a GGUF file, a whole model or vocabulary-only. path ends in a byte of 0. */
-logitree_status logitree_vocabulary_from_gguf(const char *path, logitree_vocabulary **out);
+/* Accepts all of count tokens in a matcher, a chain or a decoder, or none. LOGITREE_ERROR_TOKEN, and nothing
+   changes, if one is not allowed. A chain takes any, of the output or of the prompt. */
+logitree_status logitree_accept(void *handle, const uint32_t *tokens, size_t count);
 
-/* The vocabulary of a Hugging Face tokenizer.json. Ends of generation are the added tokens with well-known texts:
-   logitree_vocabulary_with_end_tokens names others. */
-logitree_status logitree_vocabulary_from_tokenizer_json(const char *path, logitree_vocabulary **out);
+/* Forgets the last count tokens of a matcher, a chain or a decoder: it is as before them, what was drawn for them
+   too. LOGITREE_ERROR_STATE, and nothing changes, if fewer were accepted. */
+logitree_status logitree_rollback(void *handle, size_t count);
 
-/* The same from the content of such a file. */
-logitree_status logitree_vocabulary_from_tokenizer_json_bytes(
+/* Brings a matcher, a chain or a decoder back to the state it was made with: the same seed, nothing accepted. */
+logitree_status logitree_reset(void *handle);
+
+/* A handle as a JSON object, without a byte of 0 after it.
+
+   NULL: the library's "version", "abi_version", "features", "structs" with their sizes and "live_handles". A
+   vocabulary: "size", "end_tokens", "fingerprint" (equal for equal tokens, kinds and end ids, whatever they were
+   read from), "source", "name" and "bindings", the number of constraints that it keeps. A constraint: its form,
+   which logitree_constraint_from_json reads; LOGITREE_ERROR_CONSTRAINT for one that has none. A matcher:
+   "vocabulary_size", "accepted", "accepting", "finished", "open_ended". A chain: "samplers" with their parameters,
+   "parity", "accepted". A decoder: "accepted", "finish". A walk: "items", "start", "end_token". A record: sums over
+   the steps of a sampler and its clones in which the constraint decided: "steps", "sole" (those with one allowed
+   candidate), "candidates", "kept", and "skip_ratio" and "skip_ratio_squared" of (candidates - kept) / candidates. */
+logitree_status logitree_describe(const void *handle, uint8_t *out, size_t capacity, size_t *length);
+
+/* Forgets what is kept by content: built token trees, 128 at most, and, unless it is NULL, the 256 constraints last
+   used with the vocabulary, which share their masks. What is in use lives on. */
+logitree_status logitree_clear_caches(const logitree_vocabulary *vocabulary);
+
+/* The vocabulary of a file.
+
+   format: "gguf", a whole model or vocabulary-only; "tokenizer_json", Hugging Face's; "tekken", Mistral's JSON;
+   "sentencepiece", a model file. A tokenizer.json does not name the ends of generation: they are the added tokens
+   with well-known texts, and logitree_vocabulary_with_end_tokens names others.
+
+   Pointers: format and path are NULL or end in a byte of 0. */
+logitree_status logitree_vocabulary_from_file(const char *format, const char *path, logitree_vocabulary **out);
+
+/* The same from the content of such a file.
+
+   Pointers: format is NULL or ends in a byte of 0; length bytes may be read at data. */
+logitree_status logitree_vocabulary_from_bytes(
+    const char *format,
     const uint8_t *data,
     size_t length,
     logitree_vocabulary **out);
-
-/* The vocabulary of a Mistral tekken JSON file. */
-logitree_status logitree_vocabulary_from_tekken(const char *path, logitree_vocabulary **out);
-
-/* The vocabulary of a SentencePiece model file. */
-logitree_status logitree_vocabulary_from_sentencepiece(const char *path, logitree_vocabulary **out);
 
 /* The vocabulary of count tokens, whose ids are their positions.
 
@@ -200,25 +233,8 @@ logitree_status logitree_vocabulary_with_end_tokens(
     size_t count,
     logitree_vocabulary **out);
 
-/* Forgets what the vocabulary keeps of constraints, so that equal ones share their masks: the 256 last used at most.
-   Matchers live on. count, unless it is NULL, gets how many there were.
-
-   Pointers: count is NULL, or a number may be written at it. */
-logitree_status logitree_vocabulary_clear_bindings(const logitree_vocabulary *vocabulary, size_t *count);
-
-/* Frees a vocabulary. What was made with it lives on. NULL is no error. */
-logitree_status logitree_vocabulary_free(logitree_vocabulary *vocabulary);
-
 /* The number of tokens. */
 logitree_status logitree_vocabulary_size(const logitree_vocabulary *vocabulary, size_t *size);
-
-/* The bytes that a token stands for; for a token that is not text, its name. There is no byte of 0 after them. */
-logitree_status logitree_vocabulary_token(
-    const logitree_vocabulary *vocabulary,
-    uint32_t token,
-    uint8_t *out,
-    size_t capacity,
-    size_t *length);
 
 /* The end-of-generation ids, ascending. */
 logitree_status logitree_vocabulary_end_tokens(
@@ -227,49 +243,38 @@ logitree_status logitree_vocabulary_end_tokens(
     size_t capacity,
     size_t *count);
 
-/* The bytes of count tokens, one after the other; of tokens that are not text, nothing. */
+/* The bytes of count tokens, one after the other, without a byte of 0 after them. special: whether tokens that are
+   not text give their names; else they give nothing. */
 logitree_status logitree_vocabulary_decode(
     const logitree_vocabulary *vocabulary,
     const uint32_t *tokens,
     size_t count,
+    bool special,
     uint8_t *out,
     size_t capacity,
     size_t *length);
-
-/* 16 bytes that are equal for vocabularies with equal tokens, kinds and end ids, whatever they were read from. */
-logitree_status logitree_vocabulary_fingerprint(const logitree_vocabulary *vocabulary, uint8_t *out);
 
 /* Finds ahead what grammars need of this vocabulary, some 20 to 60 ms. Without it the first masks of the first
    grammar take that time. */
 logitree_status logitree_vocabulary_prepare(const logitree_vocabulary *vocabulary);
 
 /* The constraint that a JSON text describes: {"type": "json_schema", "schema": {...}} and so on; docs/c.md has all
-   types. */
-logitree_status logitree_constraint_from_json(const char *json, size_t length, logitree_constraint **out);
+   types. logitree_describe writes it again.
 
-/* A leaf of a token-tree payload {"modelId": ..., "descriptors": [{"path": ..., "leaves": [{"name": ..., "tokens":
-   [...]}]}]}.
-
-   path: which descriptor; NULL where there is one. vocabulary: NULL, or the one that the ids and names must fit.
-   following: NULL, or a text that comes after the leaf. Built trees are cached by content.
-
-   Pointers: length bytes may be read at payload; path is NULL or ends in a byte of 0; a text may be read at
-   following, if it is not NULL. */
-logitree_status logitree_constraint_token_tree(
-    const char *payload,
+   vocabulary: NULL, or the one that token trees must fit: their ids are in it, and each leaf's tokens spell its
+   name. Built token trees are kept by content. */
+logitree_status logitree_constraint_from_json(
+    const char *json,
     size_t length,
-    const char *path,
     const logitree_vocabulary *vocabulary,
-    const logitree_text *following,
     logitree_constraint **out);
 
-/* A leaf of a descriptor in its binary form. */
-logitree_status logitree_constraint_token_tree_binary(const uint8_t *data, size_t length, logitree_constraint **out);
+/* The binary form of a descriptor of a token-tree payload {"modelId": ..., "descriptors": [{"path": ..., "leaves":
+   [{"name": ..., "tokens": [...]}]}]}, whose base64 is the field "binary" of the JSON form. Names of leaves are not
+   part of it.
 
-/* The binary form of a descriptor of a payload. Names of leaves are not part of it.
-
-   Pointers: length bytes may be read at payload; path is NULL or ends in a byte of 0; capacity bytes may be written
-   at out, and a number at written. */
+   Pointers: length bytes may be read at payload; path is NULL, where there is one, or ends in a byte of 0; capacity
+   bytes may be written at out, and a number at written. */
 logitree_status logitree_token_tree_to_binary(
     const char *payload,
     size_t length,
@@ -278,19 +283,15 @@ logitree_status logitree_token_tree_to_binary(
     size_t capacity,
     size_t *written);
 
-/* Forgets the built token trees that are cached by content, 128 at most. Those in use live on. */
-void logitree_token_tree_cache_clear(void);
+/* What was accepted is complete; more may still be allowed. */
+#define LOGITREE_ACCEPTING 1u
 
-/* The constraint as JSON, which logitree_constraint_from_json reads. LOGITREE_ERROR_CONSTRAINT for one that a
-   program makes, such as a catalogue's handle. */
-logitree_status logitree_constraint_to_json(
-    const logitree_constraint *constraint,
-    uint8_t *out,
-    size_t capacity,
-    size_t *written);
+/* The constraint is over: complete, with no continuation. Then the end tokens alone are allowed, unless it is open-
+   ended; without end tokens, asking for the allowed tokens is an error. */
+#define LOGITREE_FINISHED 2u
 
-/* Frees a constraint. Matchers of it live on. NULL is no error. */
-logitree_status logitree_constraint_free(logitree_constraint *constraint);
+/* Anything may follow the end of the constraint: nothing is masked there. So it is with token trees. */
+#define LOGITREE_OPEN_ENDED 4u
 
 /* A matcher at the beginning of a sequence. Constraint and vocabulary may be freed while it lives. */
 logitree_status logitree_matcher_new(
@@ -301,18 +302,13 @@ logitree_status logitree_matcher_new(
 /* An independent copy in the same state. */
 logitree_status logitree_matcher_fork(const logitree_matcher *matcher, logitree_matcher **out);
 
-/* Frees a matcher. NULL is no error. */
-logitree_status logitree_matcher_free(logitree_matcher *matcher);
-
-/* Number of token ids that masks cover. */
-logitree_status logitree_matcher_vocabulary_size(const logitree_matcher *matcher, size_t *size);
-
 /* Writes the allowed tokens as a mask over words: bit id % 32 of word id / 32. count: at least the vocabulary's size
    divided by 32, rounded up; words past that are 0, or all ones where nothing is masked. */
 logitree_status logitree_matcher_mask(logitree_matcher *matcher, uint32_t *words, size_t count);
 
-/* Sets the logits of all tokens that are not allowed to minus infinity, in place; the others are not written. */
-logitree_status logitree_matcher_apply(logitree_matcher *matcher, float *logits, size_t count);
+/* Sets the logits of all tokens that are not allowed to minus infinity, in place; the others are not written. dtype:
+   LOGITREE_F32, LOGITREE_F16 or LOGITREE_BF16. */
+logitree_status logitree_matcher_apply(logitree_matcher *matcher, void *logits, uint32_t dtype, size_t count);
 
 /* The allowed tokens, ascending; where nothing is masked, every id. */
 logitree_status logitree_matcher_allowed(logitree_matcher *matcher, uint32_t *out, size_t capacity, size_t *count);
@@ -320,34 +316,15 @@ logitree_status logitree_matcher_allowed(logitree_matcher *matcher, uint32_t *ou
 /* Whether a token is allowed here. */
 logitree_status logitree_matcher_is_allowed(logitree_matcher *matcher, uint32_t token, bool *allowed);
 
-/* Accepts a token. LOGITREE_ERROR_TOKEN, and nothing changes, if it is not allowed here. */
-logitree_status logitree_matcher_accept(logitree_matcher *matcher, uint32_t token);
-
-/* Accepts all of count tokens or none. */
-logitree_status logitree_matcher_accept_all(logitree_matcher *matcher, const uint32_t *tokens, size_t count);
-
-/* Forgets the last count tokens. LOGITREE_ERROR_STATE, and nothing changes, if fewer were accepted. */
-logitree_status logitree_matcher_rollback(logitree_matcher *matcher, size_t count);
-
-/* Back to the state it was made with. */
-logitree_status logitree_matcher_reset(logitree_matcher *matcher);
-
 /* The forced tokens: the run of tokens from here that are each the only one allowed. They need no forward pass.
    Changes nothing. */
 logitree_status logitree_matcher_forced(logitree_matcher *matcher, uint32_t *out, size_t capacity, size_t *count);
 
-/* Whether the constraint is over: complete, with no continuation. Then the end tokens alone are allowed, unless it
-   is open-ended; without end tokens, asking for the allowed tokens is an error. */
-logitree_status logitree_matcher_is_finished(const logitree_matcher *matcher, bool *finished);
+/* The state as flags: LOGITREE_ACCEPTING, LOGITREE_FINISHED, LOGITREE_OPEN_ENDED. accepted: NULL, or where the
+   number of tokens accepted, less those rolled back, is written.
 
-/* Whether anything may follow the end of the constraint: nothing is masked there. So it is with token trees. */
-logitree_status logitree_matcher_is_open_ended(const logitree_matcher *matcher, bool *open_ended);
-
-/* Whether what was accepted is complete; more may still be allowed. */
-logitree_status logitree_matcher_is_accepting(const logitree_matcher *matcher, bool *accepting);
-
-/* Number of tokens accepted, less those rolled back. */
-logitree_status logitree_matcher_accepted(const logitree_matcher *matcher, size_t *count);
+   Pointers: a number may be written at flags and, if it is not NULL, at accepted. */
+logitree_status logitree_matcher_state(const logitree_matcher *matcher, uint32_t *flags, size_t *accepted);
 
 /* The chain of a notation of llama.cpp: "penalties;top_k;temperature", or its letters, "ekt"; "greedy" picks the
    likeliest. NULL: llama.cpp's default chain.
@@ -363,34 +340,23 @@ logitree_status logitree_chain_new(const char *notation, const char *parameters,
 /* An independent copy in the same state. */
 logitree_status logitree_chain_clone(const logitree_chain *chain, logitree_chain **out);
 
-/* Frees a chain. NULL is no error. */
-logitree_status logitree_chain_free(logitree_chain *chain);
-
-/* Computes as llama.cpp does from the next step on, rounding and ties included, or as fast as possible. */
-logitree_status logitree_chain_set_parity(logitree_chain *chain, bool parity);
-
-/* Picks a token and accepts it in the chain (not in the matcher). matcher: NULL, or what allows tokens. */
-logitree_status logitree_chain_sample(
-    logitree_chain *chain,
-    const float *logits,
-    size_t count,
-    logitree_matcher *matcher,
-    uint32_t *token);
-
-/* As logitree_chain_sample, without accepting the token. */
+/* Picks a token, which is not accepted. matcher: NULL, or what allows tokens. dtype: LOGITREE_F32, LOGITREE_F16 or
+   LOGITREE_BF16. */
 logitree_status logitree_chain_draw(
     logitree_chain *chain,
-    const float *logits,
+    const void *logits,
+    uint32_t dtype,
     size_t count,
     logitree_matcher *matcher,
     uint32_t *token);
 
 /* Applies the chain, which need not select, and writes the candidates that are left, in the chain's order: written
-   ids, logits and probabilities. Nothing is accepted; a sampler that draws has drawn. matcher: NULL, or what allows
-   tokens. LOGITREE_ERROR_BUFFER if they do not fit: count elements always do. */
+   ids, logits and probabilities. Nothing is accepted; a sampler that draws has drawn. matcher and dtype as for
+   logitree_chain_draw. LOGITREE_ERROR_BUFFER if they do not fit: count elements always do. */
 logitree_status logitree_chain_apply(
     logitree_chain *chain,
-    const float *logits,
+    const void *logits,
+    uint32_t dtype,
     size_t count,
     logitree_matcher *matcher,
     uint32_t *ids,
@@ -403,49 +369,41 @@ logitree_status logitree_chain_apply(
    token. In place of former additions; with a count of 0 none is left. */
 logitree_status logitree_chain_steer(logitree_chain *chain, const uint32_t *ids, const float *additions, size_t count);
 
-/* Records an accepted token, of the output or of the prompt. */
-logitree_status logitree_chain_accept(logitree_chain *chain, uint32_t token);
-
-/* Forgets the last count accepted tokens and all that was drawn for them. */
-logitree_status logitree_chain_rollback(logitree_chain *chain, size_t count);
-
-/* Back to the initial state: same seed, nothing accepted. */
-logitree_status logitree_chain_reset(logitree_chain *chain);
-
 /* The state as bytes, without samplers and parameters: generators, histories, running means. */
 logitree_status logitree_chain_snapshot(const logitree_chain *chain, uint8_t *out, size_t capacity, size_t *length);
 
 /* Takes the state that a chain of the same samplers and parameters gave. */
 logitree_status logitree_chain_restore(logitree_chain *chain, const uint8_t *snapshot, size_t length);
 
-/* The samplers with their parameters, "->" between them: UTF-8 without a byte of 0 after it. */
-logitree_status logitree_chain_describe(const logitree_chain *chain, uint8_t *out, size_t capacity, size_t *length);
-
-/* Changes a numeric parameter from the next step on.
+/* Changes a numeric parameter from the next step on. "parity" is one: 1 computes as llama.cpp does, rounding and
+   ties included, 0 as fast as possible.
 
    Pointers: parameter is NULL or ends in a byte of 0. */
 logitree_status logitree_chain_set(logitree_chain *chain, const char *parameter, double value);
 
-/* The entropy of the distribution of count logits, in nats or bits; infinite without a finite logit. */
-logitree_status logitree_metrics_entropy(const float *logits, size_t count, bool bits, double *out);
+/* Measures the distribution of count logits, in nats or bits. What is not asked for is NULL.
 
-/* The surprisal of a token: minus the logarithm of its probability, in nats or bits. ids: NULL, or the token of each
-   logit, for the candidates that a chain left. Infinite for a token that is not there, and where its logit is not
-   finite.
+   entropy: infinite without a finite logit. surprisal: minus the logarithm of the probability of token; infinite for
+   one that is not there, and where its logit is not finite. ids: NULL, or the token of each logit, for the
+   candidates that a chain left. dtype: LOGITREE_F32, LOGITREE_F16 or LOGITREE_BF16.
 
-   Pointers: count floats may be read at logits and, if it is not NULL, count ids at ids. */
-logitree_status logitree_metrics_surprisal(
-    const float *logits,
+   Pointers: count logits may be read at logits and, if it is not NULL, count ids at ids; a number may be written at
+   entropy and at surprisal, if they are not NULL. */
+logitree_status logitree_metrics_measure(
+    const void *logits,
+    uint32_t dtype,
     const uint32_t *ids,
     size_t count,
     uint32_t token,
     bool bits,
-    double *out);
+    double *entropy,
+    double *surprisal);
 
 /* The capacity best finite logits, descending, equal ones by id: their tokens and their probabilities under all
    logits. */
 logitree_status logitree_metrics_top(
-    const float *logits,
+    const void *logits,
+    uint32_t dtype,
     size_t count,
     uint32_t *ids,
     double *probabilities,
@@ -467,65 +425,35 @@ logitree_status logitree_metrics_top(
 /* The greatest number of tokens was reached. */
 #define LOGITREE_FINISH_MAX_TOKENS 4u
 
-/* When a decoder stops, apart from its constraint. Begin with LOGITREE_DECODER_OPTIONS_INIT. */
-typedef struct logitree_decoder_options {
-    /* sizeof(logitree_decoder_options). */
-    size_t struct_size;
-    /* The most tokens; 0: no limit. */
-    size_t max_tokens;
-    /* Texts that end the output where they appear. */
-    const logitree_text *stop;
-    /* Number of these texts. */
-    size_t stop_count;
-    /* Not 0: an end-of-generation token does not end decoding. */
-    uint32_t ignores_end;
-} logitree_decoder_options;
-#define LOGITREE_DECODER_OPTIONS_INIT {sizeof(logitree_decoder_options), 0, NULL, 0, 0}
-
 /* A decoder over vocabulary, with copies of chain and matcher. matcher: NULL, or the constraint of the whole output.
-   options: NULL for none.
 
-   Pointers: options is NULL or may be read, its texts too. */
+   options: NULL, or a JSON object that says when it stops, apart from its constraint: {"max_tokens": 100, "stop":
+   ["\n"], "ignore_end": true}. "stop" are texts that end the output where they appear; with "ignore_end" an end-of-
+   generation token does not end it.
+
+   Pointers: length bytes may be read at options, if it is not NULL. */
 logitree_status logitree_decoder_new(
     const logitree_vocabulary *vocabulary,
     const logitree_chain *chain,
     const logitree_matcher *matcher,
-    const logitree_decoder_options *options,
+    const char *options,
+    size_t length,
     logitree_decoder **out);
 
 /* An independent copy in the same state. */
 logitree_status logitree_decoder_fork(const logitree_decoder *decoder, logitree_decoder **out);
 
-/* Frees a decoder. NULL is no error. */
-logitree_status logitree_decoder_free(logitree_decoder *decoder);
-
 /* Counts a prompt's tokens in the chain's history, which the penalties read. Before the first token only. */
 logitree_status logitree_decoder_prime(logitree_decoder *decoder, const uint32_t *tokens, size_t count);
 
 /* One step: the allowed tokens, the chain, the pick, and its acceptance. Logits are read, never written; count: at
-   least the vocabulary's size. */
-logitree_status logitree_decoder_step(logitree_decoder *decoder, const float *logits, size_t count, uint32_t *token);
-
-/* As logitree_decoder_step with logits of 16 bits: bfloat16 or IEEE binary16. */
-logitree_status logitree_decoder_step_half(
+   least the vocabulary's size. dtype: LOGITREE_F32, LOGITREE_F16 or LOGITREE_BF16. */
+logitree_status logitree_decoder_step(
     logitree_decoder *decoder,
-    const uint16_t *logits,
+    const void *logits,
+    uint32_t dtype,
     size_t count,
-    bool bfloat16,
     uint32_t *token);
-
-/* Accepts a token from outside. */
-logitree_status logitree_decoder_accept(logitree_decoder *decoder, uint32_t token);
-
-/* Accepts the forced tokens and writes them: evaluate them in one batch with the token before them. With too little
-   room nothing is accepted. */
-logitree_status logitree_decoder_take_forced(logitree_decoder *decoder, uint32_t *out, size_t capacity, size_t *count);
-
-/* Forgets the last count tokens: matcher, chain and history are as before them. */
-logitree_status logitree_decoder_rollback(logitree_decoder *decoder, size_t count);
-
-/* Back to the state it was made with. */
-logitree_status logitree_decoder_reset(logitree_decoder *decoder);
 
 /* Constrains what comes next by a copy of matcher, until logitree_decoder_clear. stops: whether decoding is over
    when the constraint is; else what follows is free. */
@@ -536,9 +464,6 @@ logitree_status logitree_decoder_activate(logitree_decoder *decoder, const logit
    then. */
 logitree_status logitree_decoder_clear(logitree_decoder *decoder);
 
-/* The allowed tokens, ascending. */
-logitree_status logitree_decoder_allowed(logitree_decoder *decoder, uint32_t *out, size_t capacity, size_t *count);
-
 /* Why decoding is over (LOGITREE_FINISH_...; LOGITREE_RUNNING while it is not), and which stop text appeared.
    stop_index may be NULL.
 
@@ -548,25 +473,29 @@ logitree_status logitree_decoder_finish(const logitree_decoder *decoder, uint32_
 /* The tokens so far, without a primed prompt. */
 logitree_status logitree_decoder_tokens(const logitree_decoder *decoder, uint32_t *out, size_t capacity, size_t *count);
 
-/* A copy of the decoder's chain in its present state. */
-logitree_status logitree_decoder_chain(const logitree_decoder *decoder, logitree_chain **out);
+/* Copies of the decoder's chain and of its running constraint in their present state; what is not asked for is NULL.
+   LOGITREE_ERROR_STATE if there is no constraint.
 
-/* A copy of the running constraint in its present state; LOGITREE_ERROR_STATE if there is none. */
-logitree_status logitree_decoder_matcher(const logitree_decoder *decoder, logitree_matcher **out);
+   Pointers: a handle may be written at chain and at matcher, if they are not NULL. */
+logitree_status logitree_decoder_parts(
+    const logitree_decoder *decoder,
+    logitree_chain **chain,
+    logitree_matcher **matcher);
 
 /* Steps each decoder with its row of logits, in up to threads threads (0: one for each core).
 
-   Row i of the logits begins at logits + i * stride and has width floats. Each decoder's token is written to
-   tokens[i]; one that is finished gets end_token, and its logits are not read. statuses: NULL, then all rows take
-   their token or none; or an array in which each row's own status is written: a row with an error is as it was and
-   its token is LOGITREE_NO_TOKEN. The first row's error is returned in both cases.
+   Row i of the logits begins at logits + i * stride and has width of them, of the type dtype. Each decoder's token
+   is written to tokens[i]; one that is finished gets end_token, and its logits are not read. statuses: NULL, then
+   all rows take their token or none; or an array in which each row's own status is written: a row with an error is
+   as it was and its token is LOGITREE_NO_TOKEN. The first row's error is returned in both cases.
 
    Pointers: count handles may be read at decoders, the rows at logits; count ids may be written at tokens and, if it
    is not NULL, count statuses at statuses. */
 logitree_status logitree_batch_step(
     logitree_decoder *const *decoders,
     size_t count,
-    const float *logits,
+    const void *logits,
+    uint32_t dtype,
     size_t width,
     size_t stride,
     uint32_t end_token,
@@ -584,8 +513,9 @@ logitree_status logitree_batch_masks(
     size_t stride,
     uint32_t end_token);
 
-/* Accepts each decoder's forced tokens, all decoders or none: row i's tokens are written at tokens + i * stride, and
-   their number to counts[i]. With too little room nothing is accepted and counts says how much is needed. */
+/* Accepts each decoder's forced tokens, all decoders or none: evaluate them in one batch with the token before them.
+   Row i's tokens are written at tokens + i * stride, and their number to counts[i]. With too little room nothing is
+   accepted and counts says how much is needed. */
 logitree_status logitree_batch_take_forced(
     logitree_decoder *const *decoders,
     size_t count,
@@ -605,31 +535,11 @@ typedef struct logitree_beam {
     double score;
 } logitree_beam;
 
-/* Opens an index file for reading; it stays mapped into memory.
+/* A walk over the catalogue in an index file as it is now; the file stays mapped into memory. end_token: the token
+   that ends every item; LOGITREE_NO_TOKEN: an item ends by itself.
 
    Pointers: file is NULL or ends in a byte of 0. */
-logitree_status logitree_catalogue_open(const char *file, logitree_catalogue **out);
-
-/* Frees a catalogue. Walks and constraints of it live on. NULL is no error. */
-logitree_status logitree_catalogue_free(logitree_catalogue *catalogue);
-
-/* Number of items. */
-logitree_status logitree_catalogue_size(const logitree_catalogue *catalogue, uint64_t *size);
-
-/* The constraint that the output is an item; also, unless it is NULL, must allow it too.
-
-   end_token: the token that ends every item; LOGITREE_NO_TOKEN: an item ends by itself. */
-logitree_status logitree_catalogue_constraint(
-    const logitree_catalogue *catalogue,
-    uint32_t end_token,
-    const logitree_constraint *also,
-    logitree_constraint **out);
-
-/* A walk over the catalogue as it is now. */
-logitree_status logitree_walk_new(const logitree_catalogue *catalogue, uint32_t end_token, logitree_walk **out);
-
-/* Frees a walk. NULL is no error. */
-logitree_status logitree_walk_free(logitree_walk *walk);
+logitree_status logitree_walk_open(const char *file, uint32_t end_token, logitree_walk **out);
 
 /* The state where every item begins. -1 is a finished sequence, -2 one that took a token that is not allowed. */
 logitree_status logitree_walk_start(const logitree_walk *walk, int64_t *state);
@@ -647,14 +557,15 @@ logitree_status logitree_walk_allowed(
 
 /* The best width continuations of each group's rows: by group, descending score, row, token.
 
-   states: the state of each row. logits: row i begins at logits + i * stride and has row_width floats. scores: the
-   score of each row so far, minus infinity for one that ends; NULL: 0. groups: numbers that do not decrease; NULL:
-   one group. At most width times the number of groups are written. */
+   states: the state of each row. logits: row i begins at logits + i * stride and has row_width of them, of the type
+   dtype. scores: the score of each row so far, minus infinity for one that ends; NULL: 0. groups: numbers that do
+   not decrease; NULL: one group. At most width times the number of groups are written. */
 logitree_status logitree_walk_top(
     const logitree_walk *walk,
     const int64_t *states,
     size_t count,
-    const float *logits,
+    const void *logits,
+    uint32_t dtype,
     size_t row_width,
     size_t stride,
     const double *scores,
@@ -671,12 +582,6 @@ logitree_status logitree_walk_items(
     uint64_t *out,
     size_t capacity,
     size_t *count);
-
-/* Mode 0: the likeliest of the allowed tokens is selected. */
-#define LOGITREE_LLAMA_GREEDY 0u
-
-/* Mode 1: the samplers that follow choose among the allowed tokens. */
-#define LOGITREE_LLAMA_SAMPLE 1u
 
 /* The functions of the libllama that the program has loaded: their addresses, as dlsym gives them. All are needed. */
 typedef struct logitree_llama_library {
@@ -703,71 +608,38 @@ typedef struct logitree_llama_library {
 } logitree_llama_library;
 #define LOGITREE_LLAMA_LIBRARY_INIT {sizeof(logitree_llama_library), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
-/* How a sampler behaves. Begin with LOGITREE_LLAMA_OPTIONS_INIT. */
-typedef struct logitree_llama_options {
-    /* sizeof(logitree_llama_options). */
-    size_t struct_size;
-    /* LOGITREE_LLAMA_GREEDY or LOGITREE_LLAMA_SAMPLE; not looked at with a chain. */
-    uint32_t mode;
-    /* 0: only end-of-generation tokens follow a constraint that is over; not 0: anything. */
-    uint32_t continues;
-    /* 0: tokens that are accepted before the first apply are a prompt; not 0: they are the beginning of the output. */
-    uint32_t counts_first;
-} logitree_llama_options;
-#define LOGITREE_LLAMA_OPTIONS_INIT {sizeof(logitree_llama_options), 0, 0, 0}
-
-/* Sums over the steps of a sampler and its clones. A skip ratio is (candidates - allowed candidates) / candidates. */
-typedef struct logitree_llama_counts {
-    /* sizeof(logitree_llama_counts). */
-    size_t struct_size;
-    /* Steps in which the constraint decided what is allowed. */
-    uint64_t steps;
-    /* Of those, steps with one allowed candidate. */
-    uint64_t sole;
-    /* Candidates before the constraint. */
-    uint64_t candidates;
-    /* Candidates that were allowed. */
-    uint64_t kept;
-    /* Sum of the steps' skip ratios. */
-    double skip_ratio;
-    /* Sum of their squares. */
-    double skip_ratio_squared;
-} logitree_llama_counts;
-#define LOGITREE_LLAMA_COUNTS_INIT {sizeof(logitree_llama_counts), 0, 0, 0, 0, 0, 0}
-
 /* Makes a llama_sampler for any chain of the loaded libllama: a constraint, a whole logitree chain that selects, or
    both.
 
    matcher: NULL, or the constraint, from its present state on; it is copied. chain: NULL, or the chain; it is
-   copied. options: NULL for greedy. The pointer at sampler is a struct llama_sampler * that belongs to the caller,
-   until llama_sampler_chain_add gives it to a chain or llama_sampler_free frees it. Place it after penalties and
-   before everything that cuts candidates. record: NULL, or where a handle is written that says what went wrong.
+   copied. The pointer at sampler is a struct llama_sampler * that belongs to the caller, until
+   llama_sampler_chain_add gives it to a chain or llama_sampler_free frees it. Place it after penalties and before
+   everything that cuts candidates. record: NULL, or where a handle is written that says what went wrong.
+
+   options: NULL, or a JSON object {"mode": "sample", "then": "continue", "counts_first": true}. "mode", without a
+   chain: "greedy" (the default) selects the likeliest of the allowed tokens, with "sample" the samplers that follow
+   choose. "then": after a constraint that is over only end-of-generation tokens follow ("stop", the default), or
+   anything ("continue"). "counts_first": tokens that are accepted before the first apply are the beginning of the
+   output, and not a prompt.
 
    A sampler fails closed: after an error an end-of-generation token is the only candidate, until a reset.
 
-   Pointers: the functions are those of one libllama, which stays loaded while a sampler lives; the structs may be
-   read; a pointer may be written at sampler and, if it is not NULL, a handle at record. libllama uses a sampler in
-   one thread at a time. */
+   Pointers: the functions are those of one libllama, which stays loaded while a sampler lives; length bytes may be
+   read at options, if it is not NULL; a pointer may be written at sampler and, if it is not NULL, a handle at
+   record. libllama uses a sampler in one thread at a time. */
 logitree_status logitree_llama_sampler(
     const logitree_llama_library *library,
     const logitree_vocabulary *vocabulary,
     const logitree_matcher *matcher,
     const logitree_chain *chain,
-    const logitree_llama_options *options,
+    const char *options,
+    size_t length,
     void **sampler,
     logitree_llama_record **record);
 
 /* The first error of the sampler and its clones since the last call: its status, and this thread's last error.
-   LOGITREE_OK if there was none. */
+   LOGITREE_OK if there was none. logitree_describe of the record has the sums of its steps. */
 logitree_status logitree_llama_record_check(const logitree_llama_record *record);
-
-/* The sums so far. counts->struct_size is set by the caller: LOGITREE_LLAMA_COUNTS_INIT.
-
-   Pointers: counts is NULL or may be read and written. */
-logitree_status logitree_llama_record_counts(const logitree_llama_record *record, logitree_llama_counts *counts);
-
-/* Frees a record. The sampler lives on. NULL is no error. */
-logitree_status logitree_llama_record_free(logitree_llama_record *record);
 
 #ifdef __cplusplus
 }

@@ -24,12 +24,12 @@ using Token = std::uint32_t;
 // What a function of logitree.h reported.
 class Error : public std::runtime_error {
 public:
-    Error(logitree_status status, std::string message, std::string place, std::string help)
-        : std::runtime_error(text(message, place, help)), status(status), message(std::move(message)),
-          place(std::move(place)), help(std::move(help)) {}
+    Error(logitree_status status, std::string kind, std::string message, std::string place, std::string help)
+        : std::runtime_error(text(message, place, help)), status(status), kind(std::move(kind)),
+          message(std::move(message)), place(std::move(place)), help(std::move(help)) {}
 
     logitree_status status;
-    std::string message, place, help;
+    std::string kind, message, place, help;
 
 private:
     static std::string text(const std::string &message, const std::string &place, const std::string &help) {
@@ -40,33 +40,12 @@ private:
 // Throws the thread's last error unless the status is LOGITREE_OK.
 inline void check(logitree_status status) {
     if (status != LOGITREE_OK) {
-        throw Error(status, logitree_error_message(), logitree_error_place(), logitree_error_help());
+        throw Error(status, logitree_error_kind(), logitree_error_message(), logitree_error_place(), logitree_error_help());
     }
 }
 
 // A view of a text; it must outlive the call that it is given to.
 inline logitree_text view(std::string_view text) { return {text.data(), text.size()}; }
-
-// Owns a handle. Moved, not copied; empty after a move.
-template <class Raw, logitree_status (*Free)(Raw *)> class Handle {
-public:
-    Handle() = default;
-    explicit Handle(Raw *raw) : raw_(raw) {}
-    Handle(Handle &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
-    Handle &operator=(Handle &&other) noexcept {
-        std::swap(raw_, other.raw_);
-        return *this;
-    }
-    Handle(const Handle &) = delete;
-    Handle &operator=(const Handle &) = delete;
-    ~Handle() { Free(raw_); }
-
-    Raw *get() const { return raw_; }
-    explicit operator bool() const { return raw_ != nullptr; }
-
-protected:
-    Raw *raw_ = nullptr;
-};
 
 // What a function gives that writes a list into a buffer: `call(out, capacity, count)`.
 template <class T, class Call> std::vector<T> collect(Call call, std::size_t guess = 16) {
@@ -82,15 +61,62 @@ template <class T, class Call> std::vector<T> collect(Call call, std::size_t gue
     return out;
 }
 
+// Owns a handle. Moved, not copied; empty after a move.
+template <class Raw> class Handle {
+public:
+    Handle() = default;
+    explicit Handle(Raw *raw) : raw_(raw) {}
+    Handle(Handle &&other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+    Handle &operator=(Handle &&other) noexcept {
+        std::swap(raw_, other.raw_);
+        return *this;
+    }
+    Handle(const Handle &) = delete;
+    Handle &operator=(const Handle &) = delete;
+    ~Handle() { logitree_free(raw_); }
+
+    Raw *get() const { return raw_; }
+    explicit operator bool() const { return raw_ != nullptr; }
+    // The handle as a JSON object.
+    std::string describe() const {
+        auto bytes = collect<std::uint8_t>([&](auto *out, auto room, auto *n) {
+            return logitree_describe(raw_, out, room, n);
+        }, 256);
+        return {bytes.begin(), bytes.end()};
+    }
+
+protected:
+    Raw *raw_ = nullptr;
+};
+
+// A handle with the state of one sequence. For one thread at a time.
+template <class Raw> class Sequence : public Handle<Raw> {
+public:
+    using Handle<Raw>::Handle;
+
+    void accept(Token token) { accept(&token, 1); }
+    // All of the tokens or none.
+    void accept(const std::vector<Token> &tokens) { accept(tokens.data(), tokens.size()); }
+    void rollback(std::size_t count) { check(logitree_rollback(this->raw_, count)); }
+    void reset() { check(logitree_reset(this->raw_)); }
+
+private:
+    void accept(const Token *tokens, std::size_t count) { check(logitree_accept(this->raw_, tokens, count)); }
+};
+
 // The tokens of a model. Any number of threads may use it at once.
-class Vocabulary : public Handle<logitree_vocabulary, logitree_vocabulary_free> {
+class Vocabulary : public Handle<logitree_vocabulary> {
 public:
     using Handle::Handle;
 
-    static Vocabulary fromGguf(const std::string &path) { return made(logitree_vocabulary_from_gguf, path); }
-    static Vocabulary fromTokenizerJson(const std::string &path) {
-        return made(logitree_vocabulary_from_tokenizer_json, path);
+    // The formats are those of logitree_vocabulary_from_file.
+    static Vocabulary fromFile(const std::string &format, const std::string &path) {
+        logitree_vocabulary *raw = nullptr;
+        check(logitree_vocabulary_from_file(format.c_str(), path.c_str(), &raw));
+        return Vocabulary(raw);
     }
+    static Vocabulary fromGguf(const std::string &path) { return fromFile("gguf", path); }
+    static Vocabulary fromTokenizerJson(const std::string &path) { return fromFile("tokenizer_json", path); }
     static Vocabulary fromTokens(const std::vector<std::string> &tokens, const std::vector<Token> &ends) {
         std::vector<logitree_text> texts;
         for (const auto &token : tokens) texts.push_back(view(token));
@@ -111,36 +137,28 @@ public:
     }
     std::string decode(const std::vector<Token> &tokens) const {
         auto bytes = collect<std::uint8_t>([&](auto *out, auto room, auto *n) {
-            return logitree_vocabulary_decode(raw_, tokens.data(), tokens.size(), out, room, n);
+            return logitree_vocabulary_decode(raw_, tokens.data(), tokens.size(), false, out, room, n);
         }, 8 * tokens.size() + 16);
         return {bytes.begin(), bytes.end()};
-    }
-
-private:
-    static Vocabulary made(logitree_status (*make)(const char *, logitree_vocabulary **), const std::string &path) {
-        logitree_vocabulary *raw = nullptr;
-        check(make(path.c_str(), &raw));
-        return Vocabulary(raw);
     }
 };
 
 // What may be generated. Any number of threads may use it at once.
-class Constraint : public Handle<logitree_constraint, logitree_constraint_free> {
+class Constraint : public Handle<logitree_constraint> {
 public:
     using Handle::Handle;
 
     // {"type": "json_schema", "schema": ...}; docs/c.md has all types.
-    static Constraint fromJson(std::string_view json) {
+    // With a vocabulary the ids and names of token trees must fit it.
+    static Constraint fromJson(std::string_view json, const Vocabulary *vocabulary = nullptr) {
         logitree_constraint *raw = nullptr;
-        check(logitree_constraint_from_json(json.data(), json.size(), &raw));
+        const logitree_vocabulary *known = vocabulary ? vocabulary->get() : nullptr;
+        check(logitree_constraint_from_json(json.data(), json.size(), known, &raw));
         return Constraint(raw);
     }
-    static Constraint tokenTree(std::string_view payload, const char *path = nullptr,
-                                const Vocabulary *vocabulary = nullptr) {
-        logitree_constraint *raw = nullptr;
-        check(logitree_constraint_token_tree(payload.data(), payload.size(), path,
-                                             vocabulary ? vocabulary->get() : nullptr, nullptr, &raw));
-        return Constraint(raw);
+    // A leaf of a payload of token trees, which is JSON.
+    static Constraint tokenTree(std::string_view payload, const Vocabulary *vocabulary = nullptr) {
+        return fromJson(R"({"type":"token_tree","payload":)" + std::string(payload) + "}", vocabulary);
     }
     // A reasoning block of at most `budget` tokens between begin and end, then anything.
     static Constraint reasoning(const std::vector<Token> &begin, const std::vector<Token> &end, std::size_t budget) {
@@ -156,9 +174,9 @@ public:
 };
 
 // A constraint bound to a vocabulary, with the state of one sequence. For one thread at a time.
-class Matcher : public Handle<logitree_matcher, logitree_matcher_free> {
+class Matcher : public Sequence<logitree_matcher> {
 public:
-    using Handle::Handle;
+    using Sequence::Sequence;
 
     Matcher(const Constraint &constraint, const Vocabulary &vocabulary) {
         check(logitree_matcher_new(constraint.get(), vocabulary.get(), &raw_));
@@ -179,44 +197,47 @@ public:
             return logitree_matcher_forced(raw_, out, room, n);
         });
     }
-    void apply(float *logits, std::size_t count) { check(logitree_matcher_apply(raw_, logits, count)); }
-    void accept(Token token) { check(logitree_matcher_accept(raw_, token)); }
-    void rollback(std::size_t count) { check(logitree_matcher_rollback(raw_, count)); }
-    void reset() { check(logitree_matcher_reset(raw_)); }
+    void apply(float *logits, std::size_t count) { check(logitree_matcher_apply(raw_, logits, LOGITREE_F32, count)); }
     bool isAllowed(Token token) {
         bool allowed = false;
         check(logitree_matcher_is_allowed(raw_, token, &allowed));
         return allowed;
     }
-    bool isFinished() const {
-        bool finished = false;
-        check(logitree_matcher_is_finished(raw_, &finished));
-        return finished;
-    }
-    bool isOpenEnded() const {
-        bool openEnded = false;
-        check(logitree_matcher_is_open_ended(raw_, &openEnded));
-        return openEnded;
+    bool isAccepting() const { return state() & LOGITREE_ACCEPTING; }
+    bool isFinished() const { return state() & LOGITREE_FINISHED; }
+    bool isOpenEnded() const { return state() & LOGITREE_OPEN_ENDED; }
+
+private:
+    std::uint32_t state() const {
+        std::uint32_t flags = 0;
+        check(logitree_matcher_state(raw_, &flags, nullptr));
+        return flags;
     }
 };
 
 // Samplers in order. For one thread at a time.
-class Chain : public Handle<logitree_chain, logitree_chain_free> {
+class Chain : public Sequence<logitree_chain> {
 public:
-    using Handle::Handle;
+    using Sequence::Sequence;
 
     // A notation of llama.cpp ("top_k;temperature"), nullptr for its default chain; parameters as a JSON object.
     explicit Chain(const char *notation, std::string_view parameters = "{}") {
         check(logitree_chain_new(notation, parameters.data(), parameters.size(), &raw_));
     }
 
-    Token sample(const float *logits, std::size_t count, Matcher *matcher = nullptr) {
+    // The next token, which is not accepted.
+    Token draw(const float *logits, std::size_t count, Matcher *matcher = nullptr) {
         Token token = LOGITREE_NO_TOKEN;
-        check(logitree_chain_sample(raw_, logits, count, matcher ? matcher->get() : nullptr, &token));
+        logitree_matcher *allowed = matcher ? matcher->get() : nullptr;
+        check(logitree_chain_draw(raw_, logits, LOGITREE_F32, count, allowed, &token));
         return token;
     }
-    void accept(Token token) { check(logitree_chain_accept(raw_, token)); }
-    void reset() { check(logitree_chain_reset(raw_)); }
+    // The next token, accepted in the chain, and not in the matcher.
+    Token sample(const float *logits, std::size_t count, Matcher *matcher = nullptr) {
+        const Token token = draw(logits, count, matcher);
+        accept(token);
+        return token;
+    }
     std::vector<std::uint8_t> snapshot() const {
         return collect<std::uint8_t>([&](auto *out, auto room, auto *n) {
             return logitree_chain_snapshot(raw_, out, room, n);
@@ -228,26 +249,27 @@ public:
 };
 
 // Matcher, chain and stop conditions of one sequence. For one thread at a time.
-class Decoder : public Handle<logitree_decoder, logitree_decoder_free> {
+class Decoder : public Sequence<logitree_decoder> {
 public:
-    using Handle::Handle;
+    using Sequence::Sequence;
 
+    // Options as a JSON object: {"max_tokens": 100, "stop": ["\n"]}.
     Decoder(const Vocabulary &vocabulary, const Chain &chain, const Matcher *matcher = nullptr,
-            const logitree_decoder_options *options = nullptr) {
-        check(logitree_decoder_new(vocabulary.get(), chain.get(), matcher ? matcher->get() : nullptr, options, &raw_));
+            std::string_view options = "{}") {
+        check(logitree_decoder_new(vocabulary.get(), chain.get(), matcher ? matcher->get() : nullptr, options.data(),
+                                   options.size(), &raw_));
     }
 
     Token step(const float *logits, std::size_t count) {
         Token token = LOGITREE_NO_TOKEN;
-        check(logitree_decoder_step(raw_, logits, count, &token));
+        check(logitree_decoder_step(raw_, logits, LOGITREE_F32, count, &token));
         return token;
     }
     std::vector<Token> takeForced() {
         return collect<Token>([&](auto *out, auto room, auto *n) {
-            return logitree_decoder_take_forced(raw_, out, room, n);
+            return logitree_batch_take_forced(&raw_, 1, out, room, n);
         });
     }
-    void accept(Token token) { check(logitree_decoder_accept(raw_, token)); }
     std::vector<Token> tokens() const {
         return collect<Token>([&](auto *out, auto room, auto *n) {
             return logitree_decoder_tokens(raw_, out, room, n);
@@ -263,15 +285,12 @@ public:
 
 // A catalogue in an index file, at the moment of construction, whose states are numbers. Any number of threads may
 // use it at once.
-class Walk : public Handle<logitree_walk, logitree_walk_free> {
+class Walk : public Handle<logitree_walk> {
 public:
     using Handle::Handle;
 
     explicit Walk(const std::string &index, Token end = LOGITREE_NO_TOKEN) {
-        logitree_catalogue *opened = nullptr;
-        check(logitree_catalogue_open(index.c_str(), &opened));
-        Handle<logitree_catalogue, logitree_catalogue_free> catalogue(opened);
-        check(logitree_walk_new(opened, end, &raw_));
+        check(logitree_walk_open(index.c_str(), end, &raw_));
     }
 
     std::int64_t start() const {
@@ -293,8 +312,8 @@ public:
                                    const std::vector<double> &scores, std::size_t width) const {
         if (states.size() != scores.size()) throw std::invalid_argument("a score for each state is needed");
         return collect<logitree_beam>([&](auto *out, auto room, auto *n) {
-            return logitree_walk_top(raw_, states.data(), states.size(), logits, vocabulary, vocabulary, scores.data(),
-                                     nullptr, width, out, room, n);
+            return logitree_walk_top(raw_, states.data(), states.size(), logits, LOGITREE_F32, vocabulary, vocabulary,
+                                     scores.data(), nullptr, width, out, room, n);
         }, width);
     }
     std::vector<std::uint64_t> items(std::int64_t state) const {
@@ -400,7 +419,7 @@ protected:
         if (row.isFinished) return;
         row.isFinished = token == end_;
         if (row.hasFailed || row.matcher.isFinished()) return;
-        logitree_status status = logitree_matcher_accept(row.matcher.get(), token);
+        logitree_status status = logitree_accept(row.matcher.get(), &token, 1);
         if (status == LOGITREE_ERROR_TOKEN) {
             row.hasFailed = !row.isFinished;
         } else {

@@ -1,4 +1,5 @@
 """Writes include/logitree.h from the sources of crates/logitree-c: `python scripts/c_header.py > include/logitree.h`.
+With --typescript it writes the table of functions, bindings/typescript/src/functions.ts.
 
 It reads what the sources export: functions of `export!`, `#[no_mangle]` functions, `#[repr(C)]` structs, the status
 enum, constants, handles, and their comments. A test compares the file with what this prints. It knows nothing of what
@@ -18,6 +19,7 @@ ORDER = [
     "library",
     "memory",
     "status",
+    "any",
     "vocabulary",
     "constraint",
     "matcher",
@@ -54,10 +56,10 @@ HEAD = """\
 
    Handles. A handle is a number in the form of a pointer: do not look at what it points to. What was freed, is of
    another kind, or was never a handle is LOGITREE_ERROR_HANDLE. Every handle that a function makes is freed by
-   the function of its kind, once, in any order: a function copies what it is given, and what was made of a handle
-   lives on without it.
+   logitree_free, once, in any order: a function copies what it is given, and what was made of a handle lives on
+   without it. Where a parameter is a void * called handle, it takes handles of several kinds.
 
-   Threads. Vocabularies, constraints, catalogues, walks and records never change, and any number of threads may
+   Threads. Vocabularies, constraints, walks and records never change, and any number of threads may
    use them at once. A matcher, a chain and a decoder are for one thread at a time, which need not be the one that
    made it; a call on one that another call uses is LOGITREE_ERROR_BUSY. Freeing a handle that a call uses is
    LOGITREE_ERROR_BUSY too.
@@ -65,6 +67,10 @@ HEAD = """\
    Memory. Pointers are read and written during the call only, and only as far as their lengths say. A pointer
    with a length of 0 may be NULL. Lists and buffers do not overlap. Texts are UTF-8, `length` bytes of them or
    LOGITREE_NUL_TERMINATED.
+
+   Logits. A type of logits is LOGITREE_F32, LOGITREE_F16 or LOGITREE_BF16, and their number counts elements.
+
+   JSON. Options and parameters of what is made are JSON texts; no call for each token takes or gives one.
 
    Buffers. A function that writes a list takes a buffer, its capacity, and a pointer to the number of elements.
    If they do not fit it is LOGITREE_ERROR_BUFFER, nothing has changed, and the number says how much room is
@@ -223,5 +229,37 @@ def header() -> str:
     return "\n".join([HEAD, *items(), TAIL])
 
 
+def kind(rust: str) -> str:
+    """A type as the table of TypeScript has it: a number's, `handle`, `memory`, or `text` for one that is returned."""
+    if rust.startswith(("In<", "Out<")):
+        return "memory"
+    if rust.startswith("*"):
+        return "text" if rust.endswith("c_char") else "handle"
+    return {"LogitreeStatus": "i32", "usize": "size"}.get(rust, rust)
+
+
+def typescript() -> str:
+    """The table of functions for TypeScript."""
+    lines = []
+    for name in ORDER:
+        text = (SOURCES / f"{name}.rs").read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
+        for found in ITEM.finditer(text):
+            if found["constant"] == "LOGITREE_ABI_VERSION":
+                version = found["value"]
+            if not (found["function"] or found["exported"]):
+                continue
+            given = found["arguments"] if found["exported"] else found["parameters"]
+            kinds = [part.strip().partition(": ")[2] for part in given.split(",") if part.strip()]
+            # A pointer of a plain function is to memory; of `export!`, only In and Out are.
+            listed = ", ".join(
+                f'"{kind(one) if found["exported"] else kind(one).replace("text", "memory")}"' for one in kinds
+            )
+            result = "i32" if found["exported"] else kind(found["result"] or "void")
+            lines.append(f'  {found["exported"] or found["function"]}: ["{result}", [{listed}]],\n')
+    about = "/** The functions of include/logitree.h. Written by scripts/c_header.py --typescript. */\n\n"
+    abi = f"/** The version of the interface that the table is of. */\nexport const ABI_VERSION = {version};\n\n"
+    return about + abi + "export const FUNCTIONS = {\n" + "".join(lines) + "} as const;\n"
+
+
 if __name__ == "__main__":
-    sys.stdout.write(header())
+    sys.stdout.write(typescript() if "--typescript" in sys.argv else header())

@@ -14,7 +14,7 @@
 #include <llama.h>
 #include <logitree.h>
 
-enum { MAX_TOKENS = 512, MAX_PAYLOAD = 1 << 16, MAX_PIECE = 256 };
+enum { MAX_TOKENS = 512, MAX_FORM = 1 << 16, MAX_PIECE = 256 };
 
 /* The functions of libllama that the example uses, by their names. */
 #define FUNCTIONS(use) \
@@ -58,23 +58,23 @@ static void silent(enum ggml_log_level level, const char *text, void *data) {
     (void)level, (void)text, (void)data;
 }
 
-/* The payload: each action with its own tokens, {"descriptors": [{"path": "action", "leaves": [...]}]}. Actions are plain names
-   here; others must be written as JSON strings. */
-static void write_payload(const struct llama_vocab *vocab, char **actions, int count, char *out) {
+/* The constraint: each action with its own tokens, {"type": "token_tree", "payload": {"descriptors": [{"path": "action", "leaves":
+   [...]}]}}. Actions are plain names here; others must be written as JSON strings. */
+static void write_form(const struct llama_vocab *vocab, char **actions, int count, char *out) {
     llama_token tokens[64];
-    int at = sprintf(out, "{\"descriptors\": [{\"path\": \"action\", \"leaves\": [");
+    int at = sprintf(out, "{\"type\": \"token_tree\", \"payload\": {\"descriptors\": [{\"path\": \"action\", \"leaves\": [");
     for (int i = 0; i < count; i++) {
         int n = lib.llama_tokenize(vocab, actions[i], (int)strlen(actions[i]), tokens, 64, false, false);
-        if (n < 1 || at > MAX_PAYLOAD - 4096 || strlen(actions[i]) > 1024) fail("an action is too long", actions[i]);
+        if (n < 1 || at > MAX_FORM - 4096 || strlen(actions[i]) > 1024) fail("an action is too long", actions[i]);
         at += sprintf(out + at, "%s{\"name\": \"%s\", \"tokens\": [", i ? ", " : "", actions[i]);
         for (int k = 0; k < n; k++) at += sprintf(out + at, "%s%d", k ? ", " : "", (int)tokens[k]);
         at += sprintf(out + at, "]}");
     }
-    sprintf(out + at, "]}]}");
+    sprintf(out + at, "]}]}}");
 }
 
 /* The sampler of the token tree, in mode 0: the likeliest of the valid tokens. */
-static struct llama_sampler *token_tree(const char *model, const char *payload, logitree_llama_record **record) {
+static struct llama_sampler *token_tree(const char *model, const char *form, logitree_llama_record **record) {
     logitree_llama_library functions = LOGITREE_LLAMA_LIBRARY_INIT;
     functions.token_data_size = sizeof(llama_token_data);
     functions.token_data_array_size = sizeof(llama_token_data_array);
@@ -86,15 +86,13 @@ static struct llama_sampler *token_tree(const char *model, const char *payload, 
     logitree_constraint *constraint = NULL;
     logitree_matcher *matcher = NULL;
     void *sampler = NULL;
-    logitree_llama_options options = LOGITREE_LLAMA_OPTIONS_INIT;
-    options.mode = LOGITREE_LLAMA_GREEDY;
-    check(logitree_vocabulary_from_gguf(model, &vocabulary), "vocabulary");
-    check(logitree_constraint_token_tree(payload, LOGITREE_NUL_TERMINATED, "action", vocabulary, NULL, &constraint), "tree");
+    check(logitree_vocabulary_from_file("gguf", model, &vocabulary), "vocabulary");
+    check(logitree_constraint_from_json(form, LOGITREE_NUL_TERMINATED, vocabulary, &constraint), "tree");
     check(logitree_matcher_new(constraint, vocabulary, &matcher), "matcher");
-    check(logitree_llama_sampler(&functions, vocabulary, matcher, NULL, &options, &sampler, record), "sampler");
-    logitree_matcher_free(matcher);
-    logitree_constraint_free(constraint);
-    logitree_vocabulary_free(vocabulary);
+    check(logitree_llama_sampler(&functions, vocabulary, matcher, NULL, NULL, 0, &sampler, record), "sampler");
+    logitree_free(matcher);
+    logitree_free(constraint);
+    logitree_free(vocabulary);
     return sampler;
 }
 
@@ -111,12 +109,12 @@ int main(int argc, char **argv) {
     if (context == NULL) fail(argv[2], "llama.cpp cannot run it");
     const struct llama_vocab *vocab = lib.llama_model_get_vocab(model);
 
-    static char payload[MAX_PAYLOAD], prompt[4096];
-    write_payload(vocab, argv + 4, argc - 4, payload);
+    static char form[MAX_FORM], prompt[4096];
+    write_form(vocab, argv + 4, argc - 4, form);
     logitree_llama_record *record = NULL;
     struct llama_sampler *chain = lib.llama_sampler_chain_init(lib.llama_sampler_chain_default_params());
     lib.llama_sampler_chain_add(chain, lib.llama_sampler_init_temp(0.8f));
-    lib.llama_sampler_chain_add(chain, token_tree(argv[2], payload, &record));
+    lib.llama_sampler_chain_add(chain, token_tree(argv[2], form, &record));
 
     llama_token tokens[MAX_TOKENS];
     snprintf(prompt, sizeof prompt, "%s\nAction:\n", argv[3]);
@@ -133,11 +131,12 @@ int main(int argc, char **argv) {
         tokens[0] = token;
         batch = lib.llama_batch_get_one(tokens, 1);
     }
-    logitree_llama_counts counts = LOGITREE_LLAMA_COUNTS_INIT;
+    unsigned char counts[256];
+    size_t length = 0;
     check(logitree_llama_record_check(record), "generation");
-    check(logitree_llama_record_counts(record, &counts), "counts");
-    printf("\n%d steps, mean skip ratio %.4f\n", (int)counts.steps, counts.skip_ratio / (double)counts.steps);
-    logitree_llama_record_free(record);
+    check(logitree_describe(record, counts, sizeof counts, &length), "counts");
+    printf("\n%.*s\n", (int)length, (char *)counts);
+    logitree_free(record);
     lib.llama_sampler_free(chain);
     lib.llama_free(context);
     lib.llama_model_free(model);

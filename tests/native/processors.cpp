@@ -47,6 +47,7 @@ static void owners() {
     Vocabulary vocabulary = Vocabulary::fromTokens({"A", "B", "C", "</s>"}, {3});
     CHECK(vocabulary.size() == 4 && vocabulary.endTokens() == std::vector<Token>{3});
     CHECK(vocabulary.decode({0, 1, 3}) == "AB");
+    CHECK(vocabulary.describe().find(R"("size":4,"end_tokens":[3])") != std::string::npos);
     Constraint constraint = Constraint::fromJson(R"({"type": "choices", "texts": ["ABBBBBBBBBBBBBBBBBBBBBBC", "C"]})");
     Matcher matcher(constraint, vocabulary);
     matcher.accept(0);
@@ -57,7 +58,8 @@ static void owners() {
         moved.accept(2);
         CHECK(false);
     } catch (const Error &error) {
-        CHECK(error.status == LOGITREE_ERROR_TOKEN && std::string(error.what()).find("not allowed") != std::string::npos);
+        CHECK(error.status == LOGITREE_ERROR_TOKEN && error.kind == "token");
+        CHECK(std::string(error.what()).find("not allowed") != std::string::npos);
     }
     CHECK(throws<Error>([&] { matcher.accept(1); }));
     CHECK(throws<Error>([] { Constraint::fromJson("{"); }));
@@ -67,6 +69,10 @@ static void owners() {
     Token first = chain.sample(logits, 4);
     chain.restore(state);
     CHECK(chain.sample(logits, 4) == first);
+    moved.accept({1, 1});
+    CHECK(throws<Error>([&] { moved.accept({1, 0}); }));
+    moved.rollback(3);
+    CHECK(moved.isAllowed(2) && !moved.isAccepting());
     moved.reset();
     Chain greedy("greedy");
     Decoder decoder(vocabulary, greedy, &moved);
@@ -171,7 +177,7 @@ int main(int argc, char **argv) {
     think();
     if (argc > 1) tree(argv[1]);
     constraint_rows();
-    logitree_token_tree_cache_clear();
+    check(logitree_clear_caches(nullptr));
     CHECK(logitree_live_handles() == 0);
     std::printf("%d checks\n", checks);
 }

@@ -45,6 +45,15 @@ def test_the_header_is_what_the_sources_say() -> None:
     assert HEADER.read_text(encoding="utf-8") == c_header.header(), "run scripts/c_header.py > include/logitree.h"
 
 
+def test_the_table_of_typescript_is_what_the_sources_say() -> None:
+    table = ROOT / "bindings" / "typescript" / "src" / "functions.ts"
+    expected = c_header.typescript()
+    assert table.read_text(encoding="utf-8") == expected, "run scripts/c_header.py --typescript > functions.ts"
+    assert set(re.findall(r"^  (\w+): \[", expected, re.MULTILINE)) == {
+        n for n in listed()[0] if n.startswith("logitree_")
+    }
+
+
 def test_every_symbol_is_declared_and_listed(installed: Path) -> None:
     if sys.platform != "linux":
         pytest.skip("symbols are read with nm of Linux")

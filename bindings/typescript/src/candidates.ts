@@ -1,6 +1,6 @@
 /** What a chain leaves of the vocabulary: tokens, logits and probabilities in the chain's order. */
 
-import { library, type NativeLibrary } from "./native.js";
+import { F32, library, type NativeLibrary } from "./native.js";
 import type { SamplerForm } from "./samplers.js";
 
 /** Candidates that are looked at where no top_k says how many, and before typical_p. */
@@ -66,6 +66,6 @@ export function getTopCandidates(
 ): { tokenId: number; probability: number }[] {
   const most = Math.min(n, logits.length);
   const [ids, shares, written] = [new Uint32Array(most), new Float64Array(most), new BigUint64Array(1)];
-  native.call("logitree_metrics_top", logits, logits.length, ids, shares, most, written);
+  native.call("logitree_metrics_top", logits, F32, logits.length, ids, shares, most, written);
   return Array.from({ length: Number(written[0]) }, (_, at) => ({ tokenId: ids[at] ?? 0, probability: shares[at] ?? 0 }));
 }

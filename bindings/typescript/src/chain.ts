@@ -1,7 +1,7 @@
 /** A chain of samplers with its random numbers and its history, in the C library. */
 
 import { CandidateSet, SamplerWorkspace } from "./candidates.js";
-import { library, terminated, type FunctionName, type Handle, type NativeLibrary } from "./native.js";
+import { F32, library, terminated, type FunctionName, type Handle, type NativeLibrary } from "./native.js";
 import type { SamplerForm, SeedOptions } from "./samplers.js";
 
 /** Keywords of a whole chain, as docs/samplers.md lists them: `{temp: 0.8, top_k: 40, seed: 42}`. */
@@ -22,7 +22,7 @@ function made(native: NativeLibrary, notation: string | null, parameters: Record
 }
 
 /** Frees the handles of chains that were dropped without `close`. */
-const dropped = new FinalizationRegistry<[NativeLibrary, Handle]>(([native, handle]) => native.raw("logitree_chain_free", handle));
+const dropped = new FinalizationRegistry<[NativeLibrary, Handle]>(([native, handle]) => native.raw("logitree_free", handle));
 
 /** Samplers in order. Logits are read and never written; a chain is for one sequence. */
 export class Chain {
@@ -76,34 +76,38 @@ export class Chain {
     room.ensureCapacity(logits.length);
     const count = new BigUint64Array(1);
     const { indices, logits: left, probs, capacity } = room;
-    this.#call("logitree_chain_apply", logits, logits.length, 0n, indices, left, probs, capacity, count);
+    this.#call("logitree_chain_apply", logits, F32, logits.length, 0n, indices, left, probs, capacity, count);
     const n = Number(count[0]);
     return new CandidateSet(indices.slice(0, n), left.slice(0, n), probs.slice(0, n), logits, this.#filters);
   }
 
   /** The next token, which is not accepted. Raises a "logits" error if none is left, "sampling" if nothing selects. */
   draw(logits: Float32Array): number {
-    return this.#picked("logitree_chain_draw", logits);
+    const token = new Uint32Array(1);
+    this.#call("logitree_chain_draw", logits, F32, logits.length, 0n, token);
+    return token[0] ?? 0;
   }
 
   /** The next token, accepted. */
   sample(logits: Float32Array): number {
-    return this.#picked("logitree_chain_sample", logits);
+    const token = this.draw(logits);
+    this.accept(token);
+    return token;
   }
 
-  /** Records an accepted token, of the output or of the prompt. */
-  accept(token: number): void {
-    this.#call("logitree_chain_accept", token);
+  /** Records accepted tokens, of the output or of the prompt. */
+  accept(...tokens: readonly number[]): void {
+    this.#call("logitree_accept", Uint32Array.from(tokens), tokens.length);
   }
 
   /** Forgets the last accepted tokens and all that was drawn for them. */
   rollback(count: number): void {
-    this.#call("logitree_chain_rollback", count);
+    this.#call("logitree_rollback", count);
   }
 
   /** Back to the seed: nothing accepted, no steering. */
   reset(): void {
-    this.#call("logitree_chain_reset");
+    this.#call("logitree_reset");
   }
 
   /** An independent copy in the same state. */
@@ -115,7 +119,7 @@ export class Chain {
 
   /** Computes as llama.cpp does from the next step on, rounding and ties included; false: as fast as possible. */
   parity(on = true): this {
-    this.#call("logitree_chain_set_parity", on);
+    this.set({ parity: Number(on) });
     return this;
   }
 
@@ -134,7 +138,7 @@ export class Chain {
 
   /** The state without samplers and parameters: generators, histories, running means. */
   snapshot(): Uint8Array {
-    return this.#bytes("logitree_chain_snapshot");
+    return this.native.bytes("logitree_chain_snapshot", this.#handle);
   }
 
   /** Takes the state that a chain of the same samplers gave. */
@@ -144,35 +148,18 @@ export class Chain {
 
   /** The samplers with their parameters. */
   describe(): string {
-    return Buffer.from(this.#bytes("logitree_chain_describe")).toString();
+    return this.native.describe(this.#handle)["samplers"].join(" -> ");
   }
 
   /** Frees it. A chain that is dropped without it is freed some time later. */
   close(): void {
     if (this.#handle === 0n) return;
     dropped.unregister(this);
-    this.#call("logitree_chain_free");
+    this.#call("logitree_free");
     this.#handle = 0n;
   }
 
   #call(name: FunctionName, ...args: unknown[]): void {
     this.native.call(name, this.#handle, ...args);
-  }
-
-  #picked(name: FunctionName, logits: Float32Array): number {
-    const token = new Uint32Array(1);
-    this.#call(name, logits, logits.length, 0n, token);
-    return token[0] ?? 0;
-  }
-
-  #bytes(name: FunctionName): Uint8Array {
-    const size = new BigUint64Array(1);
-    for (let room = new Uint8Array(4096); ; room = new Uint8Array(Number(size[0]))) {
-      const status = this.native.raw(name, this.#handle, room, room.length, size) as number;
-      // What does not fit says how much room is needed.
-      if (status !== 0 && Number(size[0]) > room.length) continue;
-      if (status !== 0) this.#call(name, room, room.length, size);
-      return room.slice(0, Number(size[0]));
-    }
   }
 }

@@ -8,6 +8,7 @@ export * from "./elizaos.js";
 export * from "./errors.js";
 export * from "./fallback.js";
 export * from "./filters.js";
+export { ABI_VERSION } from "./functions.js";
 export * from "./history.js";
 export * from "./llama.js";
 export * from "./metrics.js";

@@ -1,6 +1,6 @@
 /** Values about a distribution of logits, in nats or bits; they change nothing. */
 
-import { library } from "./native.js";
+import { F32, library } from "./native.js";
 
 /** The unit of surprisal and entropy. */
 export type Base = "nats" | "bits";
@@ -8,7 +8,7 @@ export type Base = "nats" | "bits";
 /** The entropy of the model's distribution; Infinity without a finite logit. */
 export function computeModelEntropy(logits: Float32Array, base: Base = "nats"): number {
   const out = new Float64Array(1);
-  library().call("logitree_metrics_entropy", logits, logits.length, base === "bits", out);
+  library().call("logitree_metrics_measure", logits, F32, null, logits.length, 0, base === "bits", out, null);
   return out[0] ?? Infinity;
 }
 
@@ -35,7 +35,7 @@ export function computeSamplingSurprisal(
 function surprisal(logits: Float32Array, ids: Uint32Array | null, token: number, base: Base): number {
   if (!Number.isInteger(token) || token < 0 || token >= 2 ** 32) return Infinity;
   const out = new Float64Array(1);
-  library().call("logitree_metrics_surprisal", logits, ids, logits.length, token, base === "bits", out);
+  library().call("logitree_metrics_measure", logits, F32, ids, logits.length, token, base === "bits", null, out);
   return out[0] ?? Infinity;
 }
 

@@ -5,51 +5,9 @@
 
 import { createRequire } from "node:module";
 import { LogitreeError } from "./errors.js";
+import { ABI_VERSION, FUNCTIONS } from "./functions.js";
 
-/** The version of the interface that this package was written for. */
-export const ABI_VERSION = 1;
-
-type Kind = "i32" | "u32" | "f64" | "bool" | "handle" | "size" | "memory" | "text" | "void";
-
-const FUNCTIONS = {
-  logitree_abi_version: ["u32", []],
-  logitree_version: ["text", []],
-  logitree_error_message: ["text", []],
-  logitree_error_place: ["text", []],
-  logitree_error_help: ["text", []],
-  logitree_status_name: ["text", ["i32"]],
-  logitree_live_handles: ["size", []],
-  logitree_vocabulary_from_gguf: ["i32", ["memory", "memory"]],
-  logitree_vocabulary_size: ["i32", ["handle", "memory"]],
-  logitree_vocabulary_free: ["i32", ["handle"]],
-  logitree_constraint_token_tree: ["i32", ["memory", "size", "memory", "handle", "memory", "memory"]],
-  logitree_constraint_from_json: ["i32", ["memory", "size", "memory"]],
-  logitree_constraint_free: ["i32", ["handle"]],
-  logitree_matcher_new: ["i32", ["handle", "handle", "memory"]],
-  logitree_matcher_free: ["i32", ["handle"]],
-  logitree_chain_new: ["i32", ["memory", "memory", "size", "memory"]],
-  logitree_chain_clone: ["i32", ["handle", "memory"]],
-  logitree_chain_free: ["i32", ["handle"]],
-  logitree_chain_set_parity: ["i32", ["handle", "bool"]],
-  logitree_chain_apply: ["i32", ["handle", "memory", "size", "handle", "memory", "memory", "memory", "size", "memory"]],
-  logitree_chain_draw: ["i32", ["handle", "memory", "size", "handle", "memory"]],
-  logitree_chain_sample: ["i32", ["handle", "memory", "size", "handle", "memory"]],
-  logitree_chain_accept: ["i32", ["handle", "u32"]],
-  logitree_chain_rollback: ["i32", ["handle", "size"]],
-  logitree_chain_reset: ["i32", ["handle"]],
-  logitree_chain_snapshot: ["i32", ["handle", "memory", "size", "memory"]],
-  logitree_chain_restore: ["i32", ["handle", "memory", "size"]],
-  logitree_chain_describe: ["i32", ["handle", "memory", "size", "memory"]],
-  logitree_chain_set: ["i32", ["handle", "memory", "f64"]],
-  logitree_chain_steer: ["i32", ["handle", "memory", "memory", "size"]],
-  logitree_metrics_entropy: ["i32", ["memory", "size", "bool", "memory"]],
-  logitree_metrics_surprisal: ["i32", ["memory", "memory", "size", "u32", "bool", "memory"]],
-  logitree_metrics_top: ["i32", ["memory", "size", "memory", "memory", "size", "memory"]],
-  logitree_llama_sampler: ["i32", ["memory", "handle", "handle", "handle", "memory", "memory", "memory"]],
-  logitree_llama_record_check: ["i32", ["handle"]],
-  logitree_llama_record_counts: ["i32", ["handle", "memory"]],
-  logitree_llama_record_free: ["i32", ["handle"]],
-} as const satisfies Record<string, readonly [Kind, readonly Kind[]]>;
+type Kind = "i32" | "u32" | "i64" | "f64" | "bool" | "handle" | "size" | "memory" | "text" | "void";
 
 /** The name of a function of the library. */
 export type FunctionName = keyof typeof FUNCTIONS;
@@ -68,6 +26,7 @@ function openWithKoffi(path: string): Find {
   const types: Record<Kind, string> = {
     i32: "int32_t",
     u32: "uint32_t",
+    i64: "int64_t",
     f64: "double",
     bool: "bool",
     handle: "uint64_t",
@@ -92,6 +51,7 @@ function openWithBun(path: string): Find {
   const types: Record<Kind, string> = {
     i32: "i32",
     u32: "u32",
+    i64: "i64",
     f64: "f64",
     bool: "bool",
     handle: "u64",
@@ -174,12 +134,12 @@ export class NativeLibrary {
   call(name: FunctionName, ...args: unknown[]): void {
     const status = this.raw(name, ...args) as number;
     if (status === 0) return;
-    const kind = String(this.raw("logitree_status_name", status)).replace(/^ERROR_/, "").toLowerCase();
+    const text = (name: FunctionName): string => String(this.raw(name));
     throw new LogitreeError(
-      kind,
-      String(this.raw("logitree_error_message")),
-      String(this.raw("logitree_error_place")),
-      String(this.raw("logitree_error_help")),
+      text("logitree_error_kind"),
+      text("logitree_error_message"),
+      text("logitree_error_place"),
+      text("logitree_error_help"),
     );
   }
 
@@ -189,7 +149,27 @@ export class NativeLibrary {
     this.call(name, ...args, out);
     return out[0] ?? 0n;
   }
+
+  /** Calls a function whose last parameters are a buffer of bytes, its capacity and their number. */
+  bytes(name: FunctionName, ...args: unknown[]): Uint8Array {
+    const size = new BigUint64Array(1);
+    for (let room = new Uint8Array(4096); ; room = new Uint8Array(Number(size[0]))) {
+      const status = this.raw(name, ...args, room, room.length, size) as number;
+      // What does not fit says how much room is needed.
+      if (status !== 0 && Number(size[0]) > room.length) continue;
+      if (status !== 0) this.call(name, ...args, room, room.length, size);
+      return room.slice(0, Number(size[0]));
+    }
+  }
+
+  /** What logitree_describe says of a handle. */
+  describe(handle: Handle): Record<string, any> {
+    return JSON.parse(Buffer.from(this.bytes("logitree_describe", handle)).toString());
+  }
 }
+
+/** The library's number of Float32Array's elements as a type of logits. */
+export const F32 = 0;
 
 let chosen: NativeLibrary | null = null;
 

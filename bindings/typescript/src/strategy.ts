@@ -52,7 +52,7 @@ export function greedy(logits: Float32Array): number {
 function picked(logits: Float32Array, samplers: readonly SamplerForm[], history: readonly number[] = []): number {
   const chain = new Chain(samplers);
   try {
-    for (const token of history) chain.accept(token);
+    chain.accept(...history);
     return chain.draw(logits);
   } finally {
     chain.close();
@@ -85,7 +85,7 @@ export function sampleWithStrategy(logits: Float32Array, opts: SampleOptions): n
   const chain = new Chain(filters, undefined, opts.workspace);
   try {
     if (mode === "parity") chain.parity();
-    for (const token of history.tokens()) chain.accept(token);
+    chain.accept(...history.tokens());
     return sampleFromSet(chain.apply(logits), opts.prng);
   } finally {
     chain.close();

@@ -85,7 +85,7 @@ export class TokenTrie {
     this.#options = options;
     this.native = new NativeLibrary(options.library);
     if (this.native.absence === null) {
-      this.#vocabulary = this.native.make("logitree_vocabulary_from_gguf", terminated(options.model));
+      this.#vocabulary = this.native.make("logitree_vocabulary_from_file", terminated("gguf"), terminated(options.model));
       const size = new BigUint64Array(1);
       this.native.call("logitree_vocabulary_size", this.#vocabulary, size);
       this.#vocabularySize = Number(size[0]);
@@ -122,11 +122,7 @@ export class TokenTrie {
     this.clearConstraint();
     if (this.native.absence !== null) throw this.native.absence;
     const text = written(form);
-    const [constraint] = this.#bound(`form\0${text}`, checked(mode), then, () => {
-      const bytes = Buffer.from(text);
-      return this.native.make("logitree_constraint_from_json", bytes, bytes.length);
-    });
-    this.#constraint = constraint;
+    [this.#constraint] = this.#bound(`form\0${text}`, checked(mode), then, () => this.#read(text, 0n));
   }
 
   /** From now on generations are under the constraint of `setConstraint`, or free without one; no former tree comes back. */
@@ -169,19 +165,19 @@ export class TokenTrie {
     const functions = new BigUint64Array(10);
     functions.set([80n, 12n, 32n]);
     for (const [at, name] of SAMPLER_FUNCTIONS.entries()) functions[3 + at] = llama.address(name) ?? 0n;
-    const options = new Uint32Array(6);
-    new DataView(options.buffer).setBigUint64(0, 24n, true);
-    options.set([active.mode, active.then === "continue" ? 1 : 0, 0], 2);
+    const mode = active.mode === 0 ? "greedy" : "sample";
+    const options = Buffer.from(JSON.stringify({ mode, then: active.then }));
     const [sampler, record] = [new BigUint64Array(1), new BigUint64Array(1)];
     const native = this.native;
-    native.call("logitree_llama_sampler", functions, this.#vocabulary, active.matcher, 0n, options, sampler, record);
+    const given = [functions, this.#vocabulary, active.matcher, 0n, options, options.length];
+    native.call("logitree_llama_sampler", ...given, sampler, record);
     const handle = record[0] ?? 0n;
     const finish = (): TrieCounts => {
       try {
         native.call("logitree_llama_record_check", handle);
-        return counts(native, handle);
+        return counts(native.describe(handle));
       } finally {
-        native.call("logitree_llama_record_free", handle);
+        native.call("logitree_free", handle);
       }
     };
     return { pointer: sampler[0] ?? 0n, finish };
@@ -191,9 +187,9 @@ export class TokenTrie {
   close(): void {
     this.clearTokenTrie();
     this.clearConstraint();
-    for (const matcher of this.#cache.values()) this.native.call("logitree_matcher_free", matcher);
+    for (const matcher of this.#cache.values()) this.native.call("logitree_free", matcher);
     this.#cache.clear();
-    if (this.#vocabulary !== 0n) this.native.call("logitree_vocabulary_free", this.#vocabulary);
+    if (this.#vocabulary !== 0n) this.native.call("logitree_free", this.#vocabulary);
     this.#vocabulary = 0n;
   }
 
@@ -208,10 +204,19 @@ export class TokenTrie {
     return [{ matcher, mode, then, grammar: null }, cached];
   }
 
-  #built(text: string, path: string | undefined): Handle {
-    const bytes = Buffer.from(text);
-    const where = path === undefined ? null : terminated(path);
-    return this.native.make("logitree_constraint_token_tree", bytes, bytes.length, where, this.#vocabulary, null);
+  /** A token tree, whose ids and names fit the vocabulary. Places of errors are those in the payload. */
+  #built(payload: string, path: string | undefined): Handle {
+    try {
+      return this.#read(JSON.stringify({ type: "token_tree", payload, path }), this.#vocabulary);
+    } catch (error) {
+      if (!(error instanceof LogitreeError)) throw error;
+      throw new LogitreeError(error.kind, error.reason, error.place.replace(/^\/payload(?:, )?/, ""), error.help);
+    }
+  }
+
+  #read(form: string, vocabulary: Handle): Handle {
+    const bytes = Buffer.from(form);
+    return this.native.make("logitree_constraint_from_json", bytes, bytes.length, vocabulary);
   }
 
   /** A matcher of a constraint, which is freed. */
@@ -219,7 +224,7 @@ export class TokenTrie {
     try {
       return this.native.make("logitree_matcher_new", constraint, this.#vocabulary);
     } finally {
-      this.native.call("logitree_constraint_free", constraint);
+      this.native.call("logitree_free", constraint);
     }
   }
 
@@ -227,7 +232,7 @@ export class TokenTrie {
     const oldest = [...this.#cache].find(([, matcher]) => matcher !== this.#constraint?.matcher);
     if (oldest === undefined) return;
     this.#cache.delete(oldest[0]);
-    this.native.call("logitree_matcher_free", oldest[1]);
+    this.native.call("logitree_free", oldest[1]);
   }
 
   #fall(payload: TokenTreePayload, mode: TokenTrieMode, span: SpanOptions, why: LogitreeError): TokenTrieState {
@@ -251,12 +256,7 @@ const SAMPLER_FUNCTIONS = [
   "llama_sampler_free",
 ];
 
-function counts(native: NativeLibrary, record: Handle): TrieCounts {
-  const room = new DataView(new ArrayBuffer(56));
-  room.setBigUint64(0, 56n, true);
-  native.call("logitree_llama_record_counts", record, new Uint8Array(room.buffer));
-  const [steps, sole] = [Number(room.getBigUint64(8, true)), Number(room.getBigUint64(16, true))];
-  const [sum, squares] = [room.getFloat64(40, true), room.getFloat64(48, true)];
+function counts({ steps, sole, skip_ratio: sum, skip_ratio_squared: squares }: Record<string, any>): TrieCounts {
   const mean = steps === 0 ? 0 : sum / steps;
   return { steps, sole, skipRatioMean: mean, skipRatioStd: steps === 0 ? 0 : Math.sqrt(Math.max(0, squares / steps - mean * mean)) };
 }

@@ -205,6 +205,7 @@ describe("with the library", { skip: absent("LOGITREE") }, () => {
     place(() => new Chain([topK(1)]).draw(P), "sampling", /select/);
     place(() => new Chain([greedySampler()]).draw(Float32Array.of(NaN, 1)), "logits", /NaN/);
     place(() => new Chain([]).set({ temp: 1 }), "sampling", /temp/);
+    place(() => new Chain([]).set({ "te\0mp": 1 }), "argument", /character of 0/);
     place(() => useLibrary("/nowhere.so"), "library", /nowhere/);
     assert.equal(new Chain([], native).native, native);
   });

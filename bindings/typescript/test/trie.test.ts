@@ -145,7 +145,7 @@ describe("with a model", { skip: absent("LOGITREE", "LLAMA", "MODEL") }, () => {
     assert.ok(two);
     assert.throws(() => trie.setTokenTrie(two.payload, 0), LogitreeError);
     assert.throws(() => trie.setTokenTrie(two.payload, 0, { path: "other" }), LogitreeError);
-    assert.throws(() => trie.setTokenTrie(two.payload, 0, { path: "a\0b" }), /character of 0/);
+    assert.throws(() => trie.setTokenTrie(two.payload, 0, { path: "a\0b" }), LogitreeError);
     assert.throws(() => trie.setTokenTrie(two.payload, 2 as 0), /mode 2/);
     trie.setTokenTrie(two.payload, 0, { path: "parameters.x" });
     const circular: any = { modelId: "m" };

@@ -13,7 +13,8 @@ use std::time::{Duration, Instant};
 use logitree::constraint::{End, PayloadCheck, TokenTree};
 use logitree::sampling::presets;
 use logitree::{Matcher, Params, Vocabulary};
-use logitree_c::matcher::{logitree_matcher_accept, logitree_matcher_rollback, LogitreeMatcher};
+use logitree_c::any::{logitree_accept, logitree_rollback};
+use logitree_c::matcher::LogitreeMatcher;
 use logitree_c::LogitreeStatus;
 use logitree_llama::candidates::TokenData;
 use logitree_llama::{LlamaLibrary, SamplerOptions, SamplerState, Selection};
@@ -142,16 +143,17 @@ fn through_c(payload: &[u8], vocabulary: &Arc<Vocabulary>) {
         logitree::AllowedTokens::Ids(ids) => ids[0],
         _ => unreachable!("a token tree has few tokens"),
     };
-    let handle: *mut LogitreeMatcher = logitree_c::handles::insert(matcher(payload, vocabulary)).unwrap();
+    let handle = logitree_c::handles::insert::<LogitreeMatcher>(matcher(payload, vocabulary)).unwrap().cast();
     let [c, rust] = time(
         20_000,
         &mut || {},
         [
             &mut || {
                 // SAFETY: handles are checked.
-                assert_eq!(unsafe { logitree_matcher_accept(black_box(handle), token) }, LogitreeStatus::Ok);
+                let accepted = unsafe { logitree_accept(black_box(handle), &raw const token, 1) };
+                assert_eq!(accepted, LogitreeStatus::Ok);
                 // SAFETY: handles are checked.
-                assert_eq!(unsafe { logitree_matcher_rollback(black_box(handle), 1) }, LogitreeStatus::Ok);
+                assert_eq!(unsafe { logitree_rollback(black_box(handle), 1) }, LogitreeStatus::Ok);
             },
             &mut || {
                 black_box(&mut own).accept(token).unwrap();

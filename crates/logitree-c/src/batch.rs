@@ -1,6 +1,8 @@
 //! One step of many decoders.
 #![allow(unsafe_code)] // exported names
 
+use std::ffi::c_void;
+
 use logitree::decoder::batch;
 use logitree::{Decoder, Floats};
 
@@ -18,13 +20,20 @@ fn lock_all(list: In<*mut LogitreeDecoder>, count: usize) -> Outcome<Vec<Exclusi
         .collect()
 }
 
-/// Whole rows of `width` elements, `stride` apart.
-fn rows<T>(all: &[T], count: usize, width: usize, stride: usize) -> Vec<&[T]> {
-    (0..count).map(|row| &all[row * stride..row * stride + width]).collect()
+/// Rows of `width` logits, `stride` apart.
+pub(crate) fn rows<'l>(
+    logits: In<c_void>,
+    dtype: u32,
+    count: usize,
+    width: usize,
+    stride: usize,
+) -> Outcome<Vec<Floats<'l>>> {
+    let all = logits.floats(dtype, extent(count, width, stride, "logits")?)?;
+    Ok((0..count).map(|row| all.slice(row * stride, row * stride + width)).collect())
 }
 
 /// How many elements rows take.
-pub(crate) fn extent(count: usize, width: usize, stride: usize, name: &str) -> Outcome<usize> {
+fn extent(count: usize, width: usize, stride: usize, name: &str) -> Outcome<usize> {
     if count > 1 && stride < width {
         return Err(argument(format!("rows of {width} elements that begin {stride} apart"), name));
     }
@@ -37,7 +46,7 @@ pub(crate) fn extent(count: usize, width: usize, stride: usize, name: &str) -> O
 export! {
     /// Steps each decoder with its row of logits, in up to `threads` threads (0: one for each core).
     ///
-    /// Row i of the logits begins at `logits + i * stride` and has `width` floats. Each decoder's token is written to
+    /// Row i of the logits begins at `logits + i * stride` and has `width` of them, of the type `dtype`. Each decoder's token is written to
     /// `tokens[i]`; one that is finished gets `end_token`, and its logits are not read. `statuses`: NULL, then all rows
     /// take their token or none; or an array in which each row's own status is written: a row with an error is as it
     /// was and its token is LOGITREE_NO_TOKEN. The first row's error is returned in both cases.
@@ -47,7 +56,8 @@ export! {
     fn logitree_batch_step(
         decoders: In<*mut LogitreeDecoder>,
         count: usize,
-        logits: In<f32>,
+        logits: In<c_void>,
+        dtype: u32,
         width: usize,
         stride: usize,
         end_token: u32,
@@ -55,19 +65,12 @@ export! {
         tokens: Out<u32>,
         statuses: Out<LogitreeStatus>,
     ) {
-        let (mut guards, logits, tokens, statuses) = {
-            let extent = extent(count, width, stride, "logits")?;
-            let own = if statuses.is_null() { 0 } else { count };
-            (
-                lock_all(decoders, count)?,
-                logits.slice(extent)?,
-                tokens.slice(count)?,
-                statuses.numbers().slice(own)?,
-            )
-        };
+        let own = if statuses.is_null() { 0 } else { count };
+        let logits = rows(logits, dtype, count, width, stride)?;
+        // As numbers: before they are written they may be any.
+        let (tokens, statuses) = (tokens.slice(count)?, statuses.cast::<i32>().slice(own)?);
+        let mut guards = lock_all(decoders, count)?;
         let mut each: Vec<&mut Decoder> = guards.iter_mut().map(|guard| &mut **guard).collect();
-        let logits: Vec<Floats<'_>> =
-            rows(logits, count, width, stride).into_iter().map(Floats::F32).collect();
         let taken = batch::step(&mut each, &logits, end_token, threads)?;
         if statuses.is_empty() {
             tokens.copy_from_slice(&batch::all_or_none(&mut each, taken)?);
@@ -99,10 +102,8 @@ export! {
         stride: usize,
         end_token: u32,
     ) {
-        let (mut guards, words) = {
-            let extent = extent(count, width, stride, "words")?;
-            (lock_all(decoders, count)?, words.slice(extent)?)
-        };
+        let words = words.slice(extent(count, width, stride, "words")?)?;
+        let mut guards = lock_all(decoders, count)?;
         if width == 0 && count > 0 {
             return Err(argument("rows of no words", "width"));
         }
@@ -111,7 +112,8 @@ export! {
         Ok(batch::masks(&mut each, rows, &[end_token])?)
     }
 
-    /// Accepts each decoder's forced tokens, all decoders or none: row i's tokens are written at `tokens + i * stride`,
+    /// Accepts each decoder's forced tokens, all decoders or none: evaluate them in one batch with the token before
+    /// them. Row i's tokens are written at `tokens + i * stride`,
     /// and their number to `counts[i]`. With too little room nothing is accepted and `counts` says how much is needed.
     fn logitree_batch_take_forced(
         decoders: In<*mut LogitreeDecoder>,
@@ -120,14 +122,8 @@ export! {
         stride: usize,
         counts: Out<usize>,
     ) {
-        let (mut guards, tokens, counts) = {
-            let extent = extent(count, stride, stride, "tokens")?;
-            (
-                lock_all(decoders, count)?,
-                tokens.slice(extent)?,
-                counts.slice(count)?,
-            )
-        };
+        let tokens = tokens.slice(extent(count, stride, stride, "tokens")?)?;
+        let (mut guards, counts) = (lock_all(decoders, count)?, counts.slice(count)?);
         let mut fits = true;
         for (row, guard) in guards.iter_mut().enumerate() {
             let mut run = Vec::new();

@@ -1,14 +1,14 @@
 //! Chains of samplers.
 #![allow(unsafe_code)] // exported names
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 
 use logitree::mask::AllowedTokens;
 use logitree::sampling::Steering;
-use logitree::{Chain, Mode, TokenId};
+use logitree::{Chain, Mode};
 
 use crate::chain_params;
-use crate::handles::{exclusive, handle, remove, shared};
+use crate::handles::{exclusive, handle, shared};
 use crate::matcher::LogitreeMatcher;
 use crate::memory::{export, In, Out};
 use crate::status::Outcome;
@@ -51,66 +51,42 @@ export! {
     fn logitree_chain_clone(chain: *const LogitreeChain, out: Out<*mut LogitreeChain>) {
         out.create(|| Ok(shared(chain)?.clone()))
     }
-
-    /// Frees a chain. NULL is no error.
-    fn logitree_chain_free(chain: *mut LogitreeChain) {
-        remove(chain)
-    }
-
-    /// Computes as llama.cpp does from the next step on, rounding and ties included, or as fast as possible.
-    fn logitree_chain_set_parity(chain: *mut LogitreeChain, parity: bool) {
-        let mut chain = exclusive(chain)?;
-        *chain = chain.clone().with_mode(if parity { Mode::Parity } else { Mode::Fast })?;
-        Ok(())
-    }
 }
 
-/// Picks a token with `matcher`'s allowed tokens, or with all where it is NULL.
-fn pick(
-    chain: *mut LogitreeChain,
-    logits: &[f32],
+/// Calls with the tokens that `matcher` allows, or with all where it is NULL.
+fn with_allowed<T>(
     matcher: *mut LogitreeMatcher,
-    token: Out<u32>,
-    choose: fn(&mut Chain, &[f32], AllowedTokens<'_>) -> logitree::Result<TokenId>,
-) -> Outcome {
-    let mut chain = exclusive(chain)?;
-    let picked = if matcher.is_null() {
-        choose(&mut chain, logits, AllowedTokens::All)?
-    } else {
-        choose(&mut chain, logits, exclusive(matcher)?.allowed()?)?
-    };
-    token.put(picked)
+    call: impl FnOnce(AllowedTokens<'_>) -> logitree::Result<T>,
+) -> Outcome<T> {
+    if matcher.is_null() {
+        return Ok(call(AllowedTokens::All)?);
+    }
+    Ok(call(exclusive(matcher)?.allowed()?)?)
 }
 
 export! {
-    /// Picks a token and accepts it in the chain (not in the matcher). `matcher`: NULL, or what allows tokens.
-    fn logitree_chain_sample(
-        chain: *mut LogitreeChain,
-        logits: In<f32>,
-        count: usize,
-        matcher: *mut LogitreeMatcher,
-        token: Out<u32>,
-    ) {
-        pick(chain, logits.slice(count)?, matcher, token, |chain, logits, set| chain.sample(logits, set))
-    }
-
-    /// As logitree_chain_sample, without accepting the token.
+    /// Picks a token, which is not accepted. `matcher`: NULL, or what allows tokens. `dtype`: LOGITREE_F32, LOGITREE_F16
+    /// or LOGITREE_BF16.
     fn logitree_chain_draw(
         chain: *mut LogitreeChain,
-        logits: In<f32>,
+        logits: In<c_void>,
+        dtype: u32,
         count: usize,
         matcher: *mut LogitreeMatcher,
         token: Out<u32>,
     ) {
-        pick(chain, logits.slice(count)?, matcher, token, |chain, logits, set| chain.draw(logits, set))
+        let logits = logits.floats(dtype, count)?;
+        let mut chain = exclusive(chain)?;
+        token.put(with_allowed(matcher, |allowed| chain.draw(logits, allowed))?)
     }
 
     /// Applies the chain, which need not select, and writes the candidates that are left, in the chain's order:
-    /// `written` ids, logits and probabilities. Nothing is accepted; a sampler that draws has drawn. `matcher`: NULL,
-    /// or what allows tokens. LOGITREE_ERROR_BUFFER if they do not fit: `count` elements always do.
+    /// `written` ids, logits and probabilities. Nothing is accepted; a sampler that draws has drawn. `matcher` and
+    /// `dtype` as for logitree_chain_draw. LOGITREE_ERROR_BUFFER if they do not fit: `count` elements always do.
     fn logitree_chain_apply(
         chain: *mut LogitreeChain,
-        logits: In<f32>,
+        logits: In<c_void>,
+        dtype: u32,
         count: usize,
         matcher: *mut LogitreeMatcher,
         ids: Out<u32>,
@@ -119,19 +95,13 @@ export! {
         capacity: usize,
         written: Out<usize>,
     ) {
-        let logits = logits.slice(count)?;
+        let logits = logits.floats(dtype, count)?;
         let mut chain = exclusive(chain)?;
-        if matcher.is_null() {
-            chain.apply(logits, AllowedTokens::All, None)?;
-        } else {
-            chain.apply(logits, exclusive(matcher)?.allowed()?, None)?;
-        }
+        with_allowed(matcher, |allowed| chain.apply(logits, allowed, None))?;
         let found = chain.candidates();
-        {
-            ids.put_all(found.ids(), capacity, written)?;
-            left.put_all(found.logits(), capacity, written)?;
-            probabilities.put_all(found.probabilities(), capacity, written)
-        }
+        ids.put_all(found.ids(), capacity, written)?;
+        left.put_all(found.logits(), capacity, written)?;
+        probabilities.put_all(found.probabilities(), capacity, written)
     }
 
     /// Adds to the logits of `count` tokens at every step from the next one on, before the first sampler; -inf vetoes a
@@ -141,23 +111,6 @@ export! {
         let mut steering = Steering::new();
         ids.iter().zip(additions).try_for_each(|(&id, &by)| steering.add(id, by))?;
         exclusive(chain)?.steer(&steering);
-        Ok(())
-    }
-
-    /// Records an accepted token, of the output or of the prompt.
-    fn logitree_chain_accept(chain: *mut LogitreeChain, token: u32) {
-        exclusive(chain)?.accept(token);
-        Ok(())
-    }
-
-    /// Forgets the last `count` accepted tokens and all that was drawn for them.
-    fn logitree_chain_rollback(chain: *mut LogitreeChain, count: usize) {
-        Ok(exclusive(chain)?.rollback(count)?)
-    }
-
-    /// Back to the initial state: same seed, nothing accepted.
-    fn logitree_chain_reset(chain: *mut LogitreeChain) {
-        exclusive(chain)?.reset();
         Ok(())
     }
 
@@ -171,16 +124,17 @@ export! {
         Ok(exclusive(chain)?.restore(snapshot.slice(length)?)?)
     }
 
-    /// The samplers with their parameters, "->" between them: UTF-8 without a byte of 0 after it.
-    fn logitree_chain_describe(chain: *const LogitreeChain, out: Out<u8>, capacity: usize, length: Out<usize>) {
-        out.put_all(shared(chain)?.describe().as_bytes(), capacity, length)
-    }
-
-    /// Changes a numeric parameter from the next step on.
+    /// Changes a numeric parameter from the next step on. "parity" is one: 1 computes as llama.cpp does, rounding and
+    /// ties included, 0 as fast as possible.
     ///
     /// Pointers: `parameter` is NULL or ends in a byte of 0.
     fn logitree_chain_set(chain: *mut LogitreeChain, parameter: In<c_char>, value: f64) {
         let name = parameter.text()?;
-        Ok(exclusive(chain)?.set_parameter(name, value)?)
+        let mut chain = exclusive(chain)?;
+        if name == "parity" {
+            *chain = chain.clone().with_mode(if value == 0.0 { Mode::Fast } else { Mode::Parity })?;
+            return Ok(());
+        }
+        Ok(chain.set_parameter(name, value)?)
     }
 }

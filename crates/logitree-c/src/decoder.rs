@@ -1,14 +1,19 @@
 //! Decoders: matcher, chain, history and stop conditions of one sequence.
 #![allow(unsafe_code)] // exported names
 
+use std::ffi::{c_char, c_void};
+use std::ptr;
+
+use logitree::constraint::form::Fields;
 use logitree::decoder::Then;
-use logitree::{Chain, Decoder, Finish, Floats, Matcher, Stop};
+use logitree::{Chain, Decoder, Finish, Matcher, Stop};
 
 use crate::chain::LogitreeChain;
-use crate::handles::{exclusive, handle, remove, shared};
-use crate::matcher::{put_allowed, LogitreeMatcher};
-use crate::memory::{export, Argument, In, LogitreeText, Out};
-use crate::status::{failure, Outcome};
+use crate::handles::{exclusive, handle, shared};
+use crate::library::LOGITREE_NO_TOKEN;
+use crate::matcher::LogitreeMatcher;
+use crate::memory::{export, In, Out};
+use crate::status::{failure, invalid, Outcome};
 use crate::vocabulary::{vocabulary_of, LogitreeVocabulary};
 use crate::LogitreeStatus;
 
@@ -28,36 +33,25 @@ pub const LOGITREE_FINISH_STOP_STRING: u32 = 3;
 /// The greatest number of tokens was reached.
 pub const LOGITREE_FINISH_MAX_TOKENS: u32 = 4;
 
-/// When a decoder stops, apart from its constraint. Begin with LOGITREE_DECODER_OPTIONS_INIT.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-pub struct LogitreeDecoderOptions {
-    /// sizeof(logitree_decoder_options).
-    pub struct_size: usize,
-    /// The most tokens; 0: no limit.
-    pub max_tokens: usize,
-    /// Texts that end the output where they appear.
-    pub stop: *const LogitreeText,
-    /// Number of these texts.
-    pub stop_count: usize,
-    /// Not 0: an end-of-generation token does not end decoding.
-    pub ignores_end: u32,
-}
-
 export! {
     /// A decoder over `vocabulary`, with copies of chain and matcher. `matcher`: NULL, or the constraint of the whole
-    /// output. `options`: NULL for none.
+    /// output.
     ///
-    /// Pointers: `options` is NULL or may be read, its texts too.
+    /// `options`: NULL, or a JSON object that says when it stops, apart from its constraint: {"max_tokens": 100, "stop":
+    /// ["\n"], "ignore_end": true}. "stop" are texts that end the output where they appear; with "ignore_end" an
+    /// end-of-generation token does not end it.
+    ///
+    /// Pointers: `length` bytes may be read at `options`, if it is not NULL.
     fn logitree_decoder_new(
         vocabulary: *const LogitreeVocabulary,
         chain: *const LogitreeChain,
         matcher: *const LogitreeMatcher,
-        options: In<LogitreeDecoderOptions>,
+        options: In<c_char>,
+        length: usize,
         out: Out<*mut LogitreeDecoder>,
     ) {
         let make = || {
-            let stop = stop(options)?;
+            let stop = stop(options.options(length)?).map_err(invalid)?;
             let chain = Chain::clone(&*shared(chain)?);
             Ok(Decoder::new(vocabulary_of(vocabulary)?, chain, fork_of(matcher)?, stop)?)
         };
@@ -66,22 +60,22 @@ export! {
 }
 
 /// A copy of a matcher that may be NULL.
-fn fork_of(matcher: *const LogitreeMatcher) -> Outcome<Option<Box<dyn Matcher>>> {
+pub(crate) fn fork_of(matcher: *const LogitreeMatcher) -> Outcome<Option<Box<dyn Matcher>>> {
     if matcher.is_null() {
         return Ok(None);
     }
     Ok(Some(shared(matcher)?.fork()))
 }
 
-fn stop(given: In<LogitreeDecoderOptions>) -> Outcome<Stop> {
-    let Some(given) = given.options(|given| given.struct_size)? else {
-        return Ok(Stop::default());
-    };
-    // SAFETY: the struct is the caller's, and the promise that it made covers the texts.
-    let texts: In<LogitreeText> = unsafe { Argument::take(given.stop, "options.stop") };
-    let strings = texts.texts(given.stop_count)?.into_iter().map(<[u8]>::to_vec).collect();
-    let max_tokens = (given.max_tokens > 0).then_some(given.max_tokens);
-    Ok(Stop::new(max_tokens, strings, given.ignores_end == 0)?)
+fn stop(mut options: Fields) -> logitree::Result<Stop> {
+    let max_tokens = options.count("max_tokens")?;
+    if max_tokens == Some(0) {
+        return Err(options.wrong("max_tokens", "at least 1"));
+    }
+    let strings = options.texts("stop")?.into_iter().map(String::into_bytes).collect();
+    let ignores_end = options.switch("ignore_end")?;
+    options.end()?;
+    Stop::new(max_tokens, strings, !ignores_end)
 }
 
 export! {
@@ -90,80 +84,25 @@ export! {
         out.create(|| Ok(shared(decoder)?.fork()))
     }
 
-    /// Frees a decoder. NULL is no error.
-    fn logitree_decoder_free(decoder: *mut LogitreeDecoder) {
-        remove(decoder)
-    }
-
     /// Counts a prompt's tokens in the chain's history, which the penalties read. Before the first token only.
     fn logitree_decoder_prime(decoder: *mut LogitreeDecoder, tokens: In<u32>, count: usize) {
         Ok(exclusive(decoder)?.prime(tokens.slice(count)?)?)
     }
 
     /// One step: the allowed tokens, the chain, the pick, and its acceptance. Logits are read, never written; `count`:
-    /// at least the vocabulary's size.
-    fn logitree_decoder_step(decoder: *mut LogitreeDecoder, logits: In<f32>, count: usize, token: Out<u32>) {
-        step(decoder, Floats::F32(logits.slice(count)?), token)
-    }
-
-    /// As logitree_decoder_step with logits of 16 bits: bfloat16 or IEEE binary16.
-    fn logitree_decoder_step_half(
+    /// at least the vocabulary's size. `dtype`: LOGITREE_F32, LOGITREE_F16 or LOGITREE_BF16.
+    fn logitree_decoder_step(
         decoder: *mut LogitreeDecoder,
-        logits: In<u16>,
+        logits: In<c_void>,
+        dtype: u32,
         count: usize,
-        bfloat16: bool,
         token: Out<u32>,
     ) {
-        let bits = logits.slice(count)?;
-        step(decoder, if bfloat16 { Floats::Bf16(bits) } else { Floats::F16(bits) }, token)
-    }
-}
-
-fn step(decoder: *mut LogitreeDecoder, logits: Floats<'_>, token: Out<u32>) -> Outcome {
-    let mut decoder = exclusive(decoder)?;
-    // Written first, so that no token is taken whose id cannot be written.
-    token.put(u32::MAX)?;
-    let picked = decoder.step(logits)?;
-    token.put(picked)
-}
-
-export! {
-    /// Accepts a token from outside.
-    fn logitree_decoder_accept(decoder: *mut LogitreeDecoder, token: u32) {
-        Ok(exclusive(decoder)?.accept(token)?)
-    }
-
-    /// Accepts the forced tokens and writes them: evaluate them in one batch with the token before them. With too
-    /// little room nothing is accepted.
-    fn logitree_decoder_take_forced(
-        decoder: *mut LogitreeDecoder,
-        out: Out<u32>,
-        capacity: usize,
-        count: Out<usize>,
-    ) {
+        let logits = logits.floats(dtype, count)?;
         let mut decoder = exclusive(decoder)?;
-        let mut run = Vec::new();
-        decoder.forced(&mut run)?;
-        if run.len() > capacity {
-            return out.put_all(&run, capacity, count);
-        }
-        // The room is known before anything is accepted.
-        let room = count.put(0).and_then(|()| out.slice(run.len()))?;
-        run.clear();
-        decoder.take_forced(&mut run)?;
-        room[..run.len()].copy_from_slice(&run);
-        count.put(run.len())
-    }
-
-    /// Forgets the last `count` tokens: matcher, chain and history are as before them.
-    fn logitree_decoder_rollback(decoder: *mut LogitreeDecoder, count: usize) {
-        Ok(exclusive(decoder)?.rollback(count)?)
-    }
-
-    /// Back to the state it was made with.
-    fn logitree_decoder_reset(decoder: *mut LogitreeDecoder) {
-        exclusive(decoder)?.reset();
-        Ok(())
+        // Written first, so that no token is taken whose id cannot be written.
+        token.put(LOGITREE_NO_TOKEN)?;
+        token.put(decoder.step(logits)?)
     }
 
     /// Constrains what comes next by a copy of `matcher`, until logitree_decoder_clear. `stops`: whether decoding is
@@ -179,13 +118,6 @@ export! {
     /// then.
     fn logitree_decoder_clear(decoder: *mut LogitreeDecoder) {
         Ok(exclusive(decoder)?.clear()?)
-    }
-
-    /// The allowed tokens, ascending.
-    fn logitree_decoder_allowed(decoder: *mut LogitreeDecoder, out: Out<u32>, capacity: usize, count: Out<usize>) {
-        let mut decoder = exclusive(decoder)?;
-        let size = decoder.vocabulary().len();
-        put_allowed(decoder.allowed()?, size, out, capacity, count)
     }
 
     /// Why decoding is over (LOGITREE_FINISH_...; LOGITREE_RUNNING while it is not), and which stop text appeared.
@@ -216,18 +148,26 @@ export! {
         out.put_all(shared(decoder)?.tokens(), capacity, count)
     }
 
-    /// A copy of the decoder's chain in its present state.
-    fn logitree_decoder_chain(decoder: *const LogitreeDecoder, out: Out<*mut LogitreeChain>) {
-        out.create(|| Ok(shared(decoder)?.chain().clone()))
-    }
-
-    /// A copy of the running constraint in its present state; LOGITREE_ERROR_STATE if there is none.
-    fn logitree_decoder_matcher(decoder: *const LogitreeDecoder, out: Out<*mut LogitreeMatcher>) {
-        let make = || {
-            let decoder = shared(decoder)?;
+    /// Copies of the decoder's chain and of its running constraint in their present state; what is not asked for is
+    /// NULL. LOGITREE_ERROR_STATE if there is no constraint.
+    ///
+    /// Pointers: a handle may be written at `chain` and at `matcher`, if they are not NULL.
+    fn logitree_decoder_parts(
+        decoder: *const LogitreeDecoder,
+        chain: Out<*mut LogitreeChain>,
+        matcher: Out<*mut LogitreeMatcher>,
+    ) {
+        let decoder = shared(decoder)?;
+        if !chain.is_null() {
+            chain.put(ptr::null_mut())?;
+        }
+        if !matcher.is_null() {
             let none = || failure(LogitreeStatus::ErrorState, "the decoder has no constraint");
-            decoder.matcher().map(Matcher::fork).ok_or_else(none)
-        };
-        out.create(make)
+            matcher.create(|| decoder.matcher().map(Matcher::fork).ok_or_else(none))?;
+        }
+        if !chain.is_null() {
+            chain.create(|| Ok(decoder.chain().clone()))?;
+        }
+        Ok(())
     }
 }

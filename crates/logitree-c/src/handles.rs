@@ -7,13 +7,14 @@
 #![allow(unsafe_code)] // a table whose slots are shared by their states
 
 use std::cell::UnsafeCell;
+use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::status::{failure, Outcome};
+use crate::status::{failure, Failure, Outcome};
 use crate::LogitreeStatus;
 
 /// Bits of a slot's index, and of its generation.
@@ -58,14 +59,15 @@ macro_rules! handle {
 pub(crate) use handle;
 
 /// The kinds' names by number, for errors.
-const NAMES: [&str; 9] =
-    ["", "vocabulary", "constraint", "matcher", "chain", "decoder", "catalogue", "walk", "record"];
+const NAMES: [&str; 8] = ["", "vocabulary", "constraint", "matcher", "chain", "decoder", "walk", "record"];
 
 #[derive(Default)]
 struct Slot {
     state: AtomicU64,
     /// A `Box` of the kind's value.
     value: UnsafeCell<usize>,
+    /// What drops such a box.
+    drop: UnsafeCell<Option<fn(usize)>>,
 }
 
 struct Free {
@@ -105,37 +107,61 @@ fn kind_of(state: u64) -> u8 {
     (state >> KIND_SHIFT) as u8
 }
 
-/// The slot and the state without users of a handle that is alive.
-fn find<H: Handle>(handle: *const H) -> Outcome<(&'static Slot, u64)> {
+fn wrong(name: &str, why: &str) -> Failure {
+    failure(LogitreeStatus::ErrorHandle, format!("the {name} {why}"))
+}
+
+/// The slot and the state without users of a handle of any kind that is alive; errors call it `name`.
+fn alive(handle: *const c_void, name: &str) -> Outcome<(&'static Slot, u64)> {
     let number = handle.addr();
-    let wrong = |why: &str| failure(LogitreeStatus::ErrorHandle, format!("the {} {why}", H::NAME));
     if number == 0 {
-        return Err(wrong("is NULL"));
+        return Err(wrong(name, "is NULL"));
     }
     let index = number & ((1 << INDEX_BITS) - 1);
     let generation = (number >> INDEX_BITS) as u64;
-    let Some(slot) = index.checked_sub(1).and_then(slot) else { return Err(wrong("is no handle")) };
+    let Some(slot) = index.checked_sub(1).and_then(slot) else { return Err(wrong(name, "is no handle")) };
     let state = slot.state.load(Ordering::Acquire);
     if generation_of(state) != generation || kind_of(state) == 0 {
-        return Err(wrong("was freed, or is no handle"));
-    }
-    if kind_of(state) != H::KIND {
-        let other = NAMES.get(usize::from(kind_of(state))).unwrap_or(&"handle");
-        return Err(wrong(&format!("is a handle of a {other}")));
+        return Err(wrong(name, "was freed, or is no handle"));
     }
     Ok((slot, state & !EXCLUSIVE))
 }
 
-fn busy<H: Handle>() -> crate::status::Failure {
-    let mut made = failure(LogitreeStatus::ErrorBusy, format!("the {} is in use by another call", H::NAME));
+/// The same of a handle of this kind.
+fn find<H: Handle>(handle: *const H) -> Outcome<(&'static Slot, u64)> {
+    let (slot, state) = alive(handle.cast(), H::NAME)?;
+    if kind_of(state) != H::KIND {
+        return Err(other(H::NAME, state));
+    }
+    Ok((slot, state))
+}
+
+/// The error for a handle of another kind.
+fn other(name: &str, state: u64) -> Failure {
+    let kind = NAMES.get(usize::from(kind_of(state))).unwrap_or(&"handle");
+    wrong(name, &format!("is a handle of a {kind}"))
+}
+
+/// The kind of a handle.
+pub fn kind(handle: *const c_void) -> Outcome<u8> {
+    Ok(kind_of(alive(handle, "handle")?.1))
+}
+
+fn busy(name: &str) -> Failure {
+    let mut made = failure(LogitreeStatus::ErrorBusy, format!("the {name} is in use by another call"));
     made.error.help = "use a handle in one thread at a time, and once in a call".into();
     made
 }
 
-/// A value that only this call uses.
-pub struct Exclusive<H: Handle> {
+/// A value of any kind that only this call uses.
+pub struct Taken {
     slot: &'static Slot,
     idle: u64,
+}
+
+/// A value that only this call uses.
+pub struct Exclusive<H: Handle> {
+    taken: Taken,
     kind: PhantomData<*mut H::Value>,
 }
 
@@ -145,12 +171,47 @@ pub struct Shared<H: Handle> {
     kind: PhantomData<*const H::Value>,
 }
 
+impl Taken {
+    fn lock(slot: &'static Slot, idle: u64) -> Option<Taken> {
+        let locked =
+            slot.state.compare_exchange(idle, idle | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed).is_ok();
+        // Made only where it holds the lock: dropping it unlocks.
+        locked.then(|| Taken { slot, idle })
+    }
+
+    /// The value, if it is of this kind.
+    pub fn of<H: Handle>(self) -> Result<Exclusive<H>, Taken> {
+        if kind_of(self.idle) == H::KIND {
+            Ok(Exclusive { taken: self, kind: PhantomData })
+        } else {
+            Err(self)
+        }
+    }
+
+    /// The error where only other kinds, called `name`, are taken.
+    pub fn is_no(self, name: &str) -> Failure {
+        other(name, self.idle)
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.slot.state.store(self.idle, Ordering::Release);
+    }
+}
+
+/// The value of a handle of any kind, for this call alone.
+pub fn take(handle: *const c_void) -> Outcome<Taken> {
+    let (slot, idle) = alive(handle, "handle")?;
+    Taken::lock(slot, idle).ok_or_else(|| alive(handle, "handle").err().unwrap_or_else(|| busy("handle")))
+}
+
 /// The value of a handle, for this call alone.
 pub fn exclusive<H: Handle>(handle: *const H) -> Outcome<Exclusive<H>> {
     let (slot, idle) = find(handle)?;
-    match slot.state.compare_exchange(idle, idle | EXCLUSIVE, Ordering::Acquire, Ordering::Relaxed) {
-        Ok(_) => Ok(Exclusive { slot, idle, kind: PhantomData }),
-        Err(_) => Err(find(handle).err().unwrap_or_else(busy::<H>)),
+    match Taken::lock(slot, idle) {
+        Some(taken) => Ok(Exclusive { taken, kind: PhantomData }),
+        None => Err(find(handle).err().unwrap_or_else(|| busy(H::NAME))),
     }
 }
 
@@ -164,7 +225,7 @@ pub fn shared<H: Handle>(handle: *const H) -> Outcome<Shared<H>> {
             continue;
         }
         if users >= EXCLUSIVE - 1 {
-            return Err(busy::<H>());
+            return Err(busy(H::NAME));
         }
         if slot.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             return Ok(Shared { slot, kind: PhantomData });
@@ -177,20 +238,14 @@ impl<H: Handle> Deref for Exclusive<H> {
 
     fn deref(&self) -> &H::Value {
         // SAFETY: the state says that the slot holds a `Box<H::Value>` and that this call alone uses it.
-        unsafe { &*(*self.slot.value.get() as *const H::Value) }
+        unsafe { &*(*self.taken.slot.value.get() as *const H::Value) }
     }
 }
 
 impl<H: Handle> DerefMut for Exclusive<H> {
     fn deref_mut(&mut self) -> &mut H::Value {
         // SAFETY: as for `deref`.
-        unsafe { &mut *(*self.slot.value.get() as *mut H::Value) }
-    }
-}
-
-impl<H: Handle> Drop for Exclusive<H> {
-    fn drop(&mut self) {
-        self.slot.state.store(self.idle, Ordering::Release);
+        unsafe { &mut *(*self.taken.slot.value.get() as *mut H::Value) }
     }
 }
 
@@ -233,26 +288,31 @@ pub fn insert<H: Handle>(value: H::Value) -> Outcome<*mut H> {
         return Err(failure(LogitreeStatus::ErrorInternal, "a slot is missing"));
     };
     let generation = generation_of(slot.state.load(Ordering::Relaxed));
+    // SAFETY: what `remove` hands over is the slot's box of this type from `Box::into_raw`.
+    let drop_value: fn(usize) = |value| drop(unsafe { Box::from_raw(value as *mut H::Value) });
     // SAFETY: the slot is free: no handle of it is valid, and the lock is held.
-    unsafe { *slot.value.get() = Box::into_raw(Box::new(value)) as usize };
+    unsafe {
+        *slot.value.get() = Box::into_raw(Box::new(value)) as usize;
+        *slot.drop.get() = Some(drop_value);
+    }
     slot.state.store(generation << GENERATION_SHIFT | u64::from(H::KIND) << KIND_SHIFT, Ordering::Release);
     free.live += 1;
     Ok(ptr::without_provenance_mut(((generation as usize) << INDEX_BITS) | (index + 1)))
 }
 
-/// Frees a handle and its value; NULL is no error.
+/// Frees a handle of any kind and its value; NULL is no error.
 ///
 /// # Errors
-/// Those of [`exclusive`]; nothing has changed then.
-pub fn remove<H: Handle>(handle: *mut H) -> Outcome {
+/// Those of [`take`]; nothing has changed then.
+pub fn remove(handle: *mut c_void) -> Outcome {
     if handle.is_null() {
         return Ok(());
     }
-    let taken = exclusive(handle)?;
+    let taken = take(handle)?;
     let (slot, idle) = (taken.slot, taken.idle);
     std::mem::forget(taken);
-    // SAFETY: this call alone uses the slot, whose value came from `Box::into_raw` in `insert`.
-    let value = unsafe { Box::from_raw(*slot.value.get() as *mut H::Value) };
+    // SAFETY: this call alone uses the slot, which `insert` filled.
+    let (value, drop_value) = unsafe { (*slot.value.get(), *slot.drop.get()) };
     let next = (generation_of(idle) + 1) & ((1 << GENERATION_BITS) - 1);
     slot.state.store(next << GENERATION_SHIFT, Ordering::Release);
     let index = (handle.addr() & ((1 << INDEX_BITS) - 1)) - 1;
@@ -260,7 +320,9 @@ pub fn remove<H: Handle>(handle: *mut H) -> Outcome {
     free.slots.push_back(index);
     free.live -= 1;
     drop(free);
-    drop(value);
+    if let Some(drop_value) = drop_value {
+        drop_value(value);
+    }
     Ok(())
 }
 
@@ -309,12 +371,12 @@ mod tests {
             assert_eq!(status(shared(strange)), Some(LogitreeStatus::ErrorHandle), "{strange:?}");
             assert_eq!(status(exclusive(strange)), Some(LogitreeStatus::ErrorHandle), "{strange:?}");
         }
-        remove(left).unwrap();
-        assert_eq!(status(remove(left)), Some(LogitreeStatus::ErrorHandle));
+        remove(left.cast()).unwrap();
+        assert_eq!(status(remove(left.cast())), Some(LogitreeStatus::ErrorHandle));
         let others: Vec<*mut Left> = (0..600).map(|_| insert("b".into()).unwrap()).collect();
         assert_eq!(status(shared(left)), Some(LogitreeStatus::ErrorHandle));
-        others.into_iter().chain([ptr::null_mut()]).for_each(|one| remove(one).unwrap());
-        remove(right).unwrap();
+        others.into_iter().chain([ptr::null_mut()]).for_each(|one| remove(one.cast()).unwrap());
+        remove(right.cast()).unwrap();
     }
 
     #[test]
@@ -322,14 +384,14 @@ mod tests {
         let one = insert::<Right>(1).unwrap();
         let reading = (shared(one).unwrap(), shared(one).unwrap());
         assert_eq!(status(exclusive(one)), Some(LogitreeStatus::ErrorBusy));
-        assert_eq!(status(remove(one)), Some(LogitreeStatus::ErrorBusy));
+        assert_eq!(status(remove(one.cast())), Some(LogitreeStatus::ErrorBusy));
         drop(reading);
         let mut writing = exclusive(one).unwrap();
         *writing += 1;
         assert_eq!(status(shared(one)), Some(LogitreeStatus::ErrorBusy));
         drop(writing);
         assert_eq!(*shared(one).unwrap(), 2);
-        remove(one).unwrap();
+        remove(one.cast()).unwrap();
     }
 
     #[test]
@@ -346,6 +408,6 @@ mod tests {
         };
         std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(add))));
         assert_eq!(*shared(ptr::without_provenance::<Right>(one)).unwrap(), 40_000);
-        remove(ptr::without_provenance_mut::<Right>(one)).unwrap();
+        remove(ptr::without_provenance_mut(one)).unwrap();
     }
 }

@@ -10,6 +10,7 @@
 //!   is an error ([`handles`]).
 //! - A function copies what it is given. Nothing that it returns is borrowed, except the texts of errors.
 
+pub mod any;
 pub mod batch;
 pub mod catalogue;
 pub mod chain;

@@ -1,14 +1,15 @@
 //! Matchers: which tokens are allowed in one sequence.
 #![allow(unsafe_code)] // exported names
 
-use logitree::constraint::{accept_all, fill, Matcher};
+use std::ffi::c_void;
+
+use logitree::constraint::{fill, Matcher};
 use logitree::mask::AllowedTokens;
 use logitree::TokenId;
 
 use crate::constraint::{constraint_of, LogitreeConstraint};
-use crate::handles::{exclusive, handle, remove, shared};
-use crate::memory::{export, In, Out};
-use crate::status::Outcome;
+use crate::handles::{exclusive, handle, shared};
+use crate::memory::{export, no_dtype, Out, LOGITREE_BF16, LOGITREE_F16, LOGITREE_F32};
 use crate::vocabulary::{vocabulary_of, LogitreeVocabulary};
 
 handle! {
@@ -16,6 +17,14 @@ handle! {
     /// its own.
     LogitreeMatcher, Box<dyn Matcher>, 3, "matcher"
 }
+
+/// What was accepted is complete; more may still be allowed.
+pub const LOGITREE_ACCEPTING: u32 = 1;
+/// The constraint is over: complete, with no continuation. Then the end tokens alone are allowed, unless it is open-ended;
+/// without end tokens, asking for the allowed tokens is an error.
+pub const LOGITREE_FINISHED: u32 = 2;
+/// Anything may follow the end of the constraint: nothing is masked there. So it is with token trees.
+pub const LOGITREE_OPEN_ENDED: u32 = 4;
 
 export! {
     /// A matcher at the beginning of a sequence. Constraint and vocabulary may be freed while it lives.
@@ -33,16 +42,6 @@ export! {
         out.create(|| Ok(shared(matcher)?.fork()))
     }
 
-    /// Frees a matcher. NULL is no error.
-    fn logitree_matcher_free(matcher: *mut LogitreeMatcher) {
-        remove(matcher)
-    }
-
-    /// Number of token ids that masks cover.
-    fn logitree_matcher_vocabulary_size(matcher: *const LogitreeMatcher, size: Out<usize>) {
-        size.put(shared(matcher)?.vocabulary_size())
-    }
-
     /// Writes the allowed tokens as a mask over `words`: bit `id % 32` of word `id / 32`. `count`: at least the
     /// vocabulary's size divided by 32, rounded up; words past that are 0, or all ones where nothing is masked.
     fn logitree_matcher_mask(matcher: *mut LogitreeMatcher, words: Out<u32>, count: usize) {
@@ -50,60 +49,32 @@ export! {
     }
 
     /// Sets the logits of all tokens that are not allowed to minus infinity, in place; the others are not written.
-    fn logitree_matcher_apply(matcher: *mut LogitreeMatcher, logits: Out<f32>, count: usize) {
+    /// `dtype`: LOGITREE_F32, LOGITREE_F16 or LOGITREE_BF16.
+    fn logitree_matcher_apply(matcher: *mut LogitreeMatcher, logits: Out<c_void>, dtype: u32, count: usize) {
         let mut matcher = exclusive(matcher)?;
-        let logits = logits.slice(count)?;
-        Ok(matcher.allowed()?.apply(logits)?)
+        let done = match dtype {
+            LOGITREE_F32 => matcher.allowed()?.apply(logits.cast::<f32>().slice(count)?),
+            LOGITREE_F16 => matcher.allowed()?.apply(logits.cast::<half::f16>().slice(count)?),
+            LOGITREE_BF16 => matcher.allowed()?.apply(logits.cast::<half::bf16>().slice(count)?),
+            _ => return Err(no_dtype(dtype)),
+        };
+        Ok(done?)
     }
 
     /// The allowed tokens, ascending; where nothing is masked, every id.
     fn logitree_matcher_allowed(matcher: *mut LogitreeMatcher, out: Out<u32>, capacity: usize, count: Out<usize>) {
         let mut matcher = exclusive(matcher)?;
         let size = matcher.vocabulary_size();
-        put_allowed(matcher.allowed()?, size, out, capacity, count)
+        let ids = match matcher.allowed()? {
+            AllowedTokens::Ids(ids) => return out.put_all(ids, capacity, count),
+            allowed => (0..size as TokenId).filter(|&id| allowed.contains(id)).collect::<Vec<TokenId>>(),
+        };
+        out.put_all(&ids, capacity, count)
     }
-}
 
-/// Writes allowed tokens as ids.
-pub(crate) fn put_allowed(
-    allowed: AllowedTokens<'_>,
-    size: usize,
-    out: Out<u32>,
-    capacity: usize,
-    count: Out<usize>,
-) -> Outcome {
-    let ids = match allowed {
-        AllowedTokens::Ids(ids) => return out.put_all(ids, capacity, count),
-        allowed => (0..size as TokenId).filter(|&id| allowed.contains(id)).collect::<Vec<TokenId>>(),
-    };
-    out.put_all(&ids, capacity, count)
-}
-
-export! {
     /// Whether a token is allowed here.
     fn logitree_matcher_is_allowed(matcher: *mut LogitreeMatcher, token: u32, allowed: Out<bool>) {
         allowed.put(exclusive(matcher)?.is_allowed(token)?)
-    }
-
-    /// Accepts a token. LOGITREE_ERROR_TOKEN, and nothing changes, if it is not allowed here.
-    fn logitree_matcher_accept(matcher: *mut LogitreeMatcher, token: u32) {
-        Ok(exclusive(matcher)?.accept(token)?)
-    }
-
-    /// Accepts all of `count` tokens or none.
-    fn logitree_matcher_accept_all(matcher: *mut LogitreeMatcher, tokens: In<u32>, count: usize) {
-        Ok(accept_all(&mut **exclusive(matcher)?, tokens.slice(count)?)?)
-    }
-
-    /// Forgets the last `count` tokens. LOGITREE_ERROR_STATE, and nothing changes, if fewer were accepted.
-    fn logitree_matcher_rollback(matcher: *mut LogitreeMatcher, count: usize) {
-        Ok(exclusive(matcher)?.rollback(count)?)
-    }
-
-    /// Back to the state it was made with.
-    fn logitree_matcher_reset(matcher: *mut LogitreeMatcher) {
-        exclusive(matcher)?.reset();
-        Ok(())
     }
 
     /// The forced tokens: the run of tokens from here that are each the only one allowed. They need no forward pass.
@@ -114,24 +85,20 @@ export! {
         out.put_all(&run, capacity, count)
     }
 
-    /// Whether the constraint is over: complete, with no continuation. Then the end tokens alone are allowed, unless it
-    /// is open-ended; without end tokens, asking for the allowed tokens is an error.
-    fn logitree_matcher_is_finished(matcher: *const LogitreeMatcher, finished: Out<bool>) {
-        finished.put(shared(matcher)?.is_finished())
-    }
-
-    /// Whether anything may follow the end of the constraint: nothing is masked there. So it is with token trees.
-    fn logitree_matcher_is_open_ended(matcher: *const LogitreeMatcher, open_ended: Out<bool>) {
-        open_ended.put(shared(matcher)?.after_end().is_free())
-    }
-
-    /// Whether what was accepted is complete; more may still be allowed.
-    fn logitree_matcher_is_accepting(matcher: *const LogitreeMatcher, accepting: Out<bool>) {
-        accepting.put(shared(matcher)?.is_accepting())
-    }
-
-    /// Number of tokens accepted, less those rolled back.
-    fn logitree_matcher_accepted(matcher: *const LogitreeMatcher, count: Out<usize>) {
-        count.put(shared(matcher)?.accepted())
+    /// The state as flags: LOGITREE_ACCEPTING, LOGITREE_FINISHED, LOGITREE_OPEN_ENDED. `accepted`: NULL, or where the
+    /// number of tokens accepted, less those rolled back, is written.
+    ///
+    /// Pointers: a number may be written at `flags` and, if it is not NULL, at `accepted`.
+    fn logitree_matcher_state(matcher: *const LogitreeMatcher, flags: Out<u32>, accepted: Out<usize>) {
+        let matcher = shared(matcher)?;
+        let all = [
+            (matcher.is_accepting(), LOGITREE_ACCEPTING),
+            (matcher.is_finished(), LOGITREE_FINISHED),
+            (matcher.after_end().is_free(), LOGITREE_OPEN_ENDED),
+        ];
+        if !accepted.is_null() {
+            accepted.put(matcher.accepted())?;
+        }
+        flags.put(all.into_iter().filter_map(|(holds, flag)| holds.then_some(flag)).sum())
     }
 }

@@ -3,13 +3,15 @@
 //! lengths are checked here.
 #![allow(unsafe_code)] // reads and writes at pointers of the caller
 
-use std::ffi::{c_char, CStr};
+use std::ffi::{c_char, c_void, CStr};
 use std::path::PathBuf;
 
 use crate::handles::{insert, Handle};
 use crate::library::LOGITREE_NUL_TERMINATED;
-use crate::status::{argument, failure, Outcome};
+use crate::status::{argument, failure, invalid, Outcome};
 use crate::LogitreeStatus;
+use logitree::constraint::form::{parse, Fields};
+use logitree::{ErrorKind, Floats};
 
 /// A text or bytes of the caller: `length` bytes at `data`.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +22,13 @@ pub struct LogitreeText {
     /// Number of bytes; LOGITREE_NUL_TERMINATED: up to the first byte of 0.
     pub length: usize,
 }
+
+/// Logits of 32 bits: float.
+pub const LOGITREE_F32: u32 = 0;
+/// Logits of 16 bits: IEEE binary16.
+pub const LOGITREE_F16: u32 = 1;
+/// Logits of 16 bits: bfloat16.
+pub const LOGITREE_BF16: u32 = 2;
 
 /// Whether `len` values of a type may lie at an address.
 fn check<T>(pointer: *const T, len: usize, name: &str) -> Outcome {
@@ -84,7 +93,7 @@ macro_rules! plain {
         }
     )*};
 }
-plain!([] bool, [] u32, [] usize, [] i64, [] f64, [H] *const H, [H] *mut H);
+plain!([] bool, [] u32, [] usize, [] i64, [] f64, [] *const c_void, [] *mut c_void, [H] *const H, [H] *mut H);
 
 /// A pointer to values that are read.
 pub struct In<T> {
@@ -200,6 +209,36 @@ impl In<c_char> {
     }
 }
 
+impl In<c_char> {
+    /// A JSON object of options; an empty one for NULL.
+    ///
+    /// # Errors
+    /// [`LogitreeStatus::ErrorArgument`] for another text.
+    pub fn options(self, length: usize) -> Outcome<Fields> {
+        let text = if self.is_null() { b"{}" } else { self.bytes(length)? };
+        let json = parse(text, ErrorKind::State).map_err(invalid)?;
+        Fields::new(json, "", ErrorKind::State).map_err(invalid)
+    }
+}
+
+impl In<c_void> {
+    /// `count` logits of a type.
+    pub fn floats<'a>(self, dtype: u32, count: usize) -> Outcome<Floats<'a>> {
+        let In { pointer, name } = self;
+        match dtype {
+            LOGITREE_F32 => In { pointer: pointer.cast(), name }.slice(count).map(Floats::F32),
+            LOGITREE_F16 => In { pointer: pointer.cast(), name }.slice(count).map(Floats::F16),
+            LOGITREE_BF16 => In { pointer: pointer.cast(), name }.slice(count).map(Floats::Bf16),
+            _ => Err(no_dtype(dtype)),
+        }
+    }
+}
+
+/// The error for a number that names no type of logits.
+pub fn no_dtype(dtype: u32) -> crate::status::Failure {
+    argument(format!("there is no type {dtype} of logits"), "dtype")
+}
+
 impl In<LogitreeText> {
     /// The texts of a list.
     pub fn texts<'a>(self, count: usize) -> Outcome<Vec<&'a [u8]>> {
@@ -212,17 +251,17 @@ impl In<LogitreeText> {
 }
 
 impl<T: Copy> In<T> {
-    /// A struct of options that begins with its own size; `None` for NULL.
+    /// A struct that begins with its own size; `None` for NULL.
     ///
     /// # Errors
     /// [`LogitreeStatus::ErrorArgument`] if the size is not that of the library's struct.
-    pub fn options(self, size: fn(&T) -> usize) -> Outcome<Option<T>> {
+    pub fn sized(self, size: fn(&T) -> usize) -> Outcome<Option<T>> {
         let In { pointer, name } = self;
         if pointer.is_null() {
             return Ok(None);
         }
         check(pointer, 1, name)?;
-        // SAFETY: not NULL, aligned; every struct of options begins with its size.
+        // SAFETY: not NULL, aligned; every such struct begins with its size.
         let struct_size = unsafe { pointer.cast::<usize>().read() };
         if struct_size != size_of::<T>() {
             let message = format!("{name} has {struct_size} bytes, expected {}", size_of::<T>());
@@ -243,9 +282,9 @@ impl<T> Out<T> {
         self.pointer.is_null()
     }
 
-    /// What was there before, to be read.
-    pub fn before(self) -> In<T> {
-        In { pointer: self.pointer, name: self.name }
+    /// The same memory as values of another type.
+    pub fn cast<U>(self) -> Out<U> {
+        Out { pointer: self.pointer.cast(), name: self.name }
     }
 
     /// Writes one value.
@@ -283,13 +322,6 @@ impl<T> Out<T> {
         }
         self.slice(values.len())?.copy_from_slice(values);
         Ok(())
-    }
-}
-
-impl Out<LogitreeStatus> {
-    /// The statuses as numbers: before they are written they may be any.
-    pub fn numbers(self) -> Out<i32> {
-        Out { pointer: self.pointer.cast(), name: self.name }
     }
 }
 

@@ -9,6 +9,9 @@ use std::ptr;
 use logitree::{Error, ErrorKind};
 
 /// What a function returns: LOGITREE_OK, or what went wrong. logitree_error_message() says more.
+///
+/// The list is closed, and its numbers stay: a kind of error that logitree learns later has the number of the nearest one
+/// here, and its own name in logitree_error_kind().
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum LogitreeStatus {
@@ -76,6 +79,11 @@ impl From<Error> for Failure {
     }
 }
 
+/// A failure of what a caller gives as options.
+pub fn invalid(error: Error) -> Failure {
+    Failure { status: LogitreeStatus::ErrorArgument, error }
+}
+
 /// A failure of the interface itself, which no kind of the core describes.
 pub fn failure(status: LogitreeStatus, message: impl Into<String>) -> Failure {
     Failure { status, error: Error::new(ErrorKind::State, message) }
@@ -97,11 +105,14 @@ impl Failure {
 
 #[derive(Default)]
 struct LastError {
-    status: Option<LogitreeStatus>,
+    kind: CString,
     message: CString,
     place: CString,
     help: CString,
 }
+
+/// The first status that is not a kind of the core.
+const OWN: i32 = LogitreeStatus::ErrorArgument as i32;
 
 thread_local! {
     static LAST: RefCell<LastError> = RefCell::default();
@@ -110,9 +121,14 @@ thread_local! {
 /// Keeps a failure as the thread's last error, and gives its status.
 pub fn report(failed: Failure) -> LogitreeStatus {
     let text = |text: String| CString::new(text.replace('\0', "\\0")).unwrap_or_default();
-    let Error { message, place, help, .. } = failed.error;
+    let Error { kind, message, place, help, .. } = failed.error;
+    // The statuses from the first of the interface's own on have no kind of the core.
+    let kind = match failed.status as i32 {
+        OWN.. => format!("{:?}", failed.status).replace("Error", ""),
+        _ => format!("{kind:?}"),
+    };
     let last = LastError {
-        status: Some(failed.status),
+        kind: text(kind.to_lowercase()),
         message: text(message),
         place: text(place),
         help: text(help),
@@ -139,26 +155,26 @@ fn last(read: impl FnOnce(&LastError) -> *const c_char) -> *const c_char {
     LAST.try_with(|cell| read(&cell.borrow())).unwrap_or(ptr::null())
 }
 
-/// The status of this thread's last error; LOGITREE_OK if there was none. A success does not change it.
+/// The kind of this thread's last error, in one word: "token", "argument", "buffer". A success does not change it. UTF-8; ""
+/// if there was none. It belongs to logitree and is valid until the thread's next call that fails.
 #[no_mangle]
-pub extern "C" fn logitree_error_status() -> LogitreeStatus {
-    LAST.try_with(|cell| cell.borrow().status).ok().flatten().unwrap_or(LogitreeStatus::Ok)
+pub extern "C" fn logitree_error_kind() -> *const c_char {
+    last(|error| error.kind.as_ptr())
 }
 
-/// What is wrong, in one sentence: this thread's last error. UTF-8; "" if there was none. It belongs to logitree and is
-/// valid until the thread's next call that fails.
+/// What is wrong, in one sentence. As logitree_error_kind.
 #[no_mangle]
 pub extern "C" fn logitree_error_message() -> *const c_char {
     last(|error| error.message.as_ptr())
 }
 
-/// Where it is wrong: the name of an argument, a line and a column, a JSON pointer, a row. As logitree_error_message.
+/// Where it is wrong: the name of an argument, a line and a column, a JSON pointer, a row. As logitree_error_kind.
 #[no_mangle]
 pub extern "C" fn logitree_error_place() -> *const c_char {
     last(|error| error.place.as_ptr())
 }
 
-/// The way out; "" if none is known. As logitree_error_message.
+/// The way out; "" if none is known. As logitree_error_kind.
 #[no_mangle]
 pub extern "C" fn logitree_error_help() -> *const c_char {
     last(|error| error.help.as_ptr())
@@ -170,41 +186,25 @@ pub extern "C" fn logitree_error_clear() {
     drop(LAST.try_with(|cell| cell.replace(LastError::default())));
 }
 
-/// The name of a status, such as "ERROR_TOKEN"; "UNKNOWN" for another number. It lives forever.
-#[no_mangle]
-pub extern "C" fn logitree_status_name(status: i32) -> *const c_char {
-    let name = match status {
-        0 => c"OK",
-        1 => c"ERROR_VOCABULARY",
-        2 => c"ERROR_PAYLOAD",
-        3 => c"ERROR_CONSTRAINT",
-        4 => c"ERROR_MASK",
-        5 => c"ERROR_LOGITS",
-        6 => c"ERROR_SAMPLING",
-        7 => c"ERROR_TOKEN",
-        8 => c"ERROR_STATE",
-        9 => c"ERROR_LIMIT",
-        10 => c"ERROR_IO",
-        11 => c"ERROR_ARGUMENT",
-        12 => c"ERROR_HANDLE",
-        13 => c"ERROR_BUSY",
-        14 => c"ERROR_BUFFER",
-        15 => c"ERROR_INTERNAL",
-        _ => c"UNKNOWN",
-    };
-    name.as_ptr()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::CStr;
+
     use super::*;
 
+    fn last_kind() -> String {
+        // SAFETY: a text of this thread, read at once.
+        unsafe { CStr::from_ptr(logitree_error_kind()) }.to_string_lossy().into_owned()
+    }
+
     #[test]
-    fn every_kind_has_a_status_of_its_own() {
-        let status = |kind| Failure::from(Error::new(kind, "")).status;
-        let mut all: Vec<i32> = ErrorKind::ALL.iter().map(|&kind| status(kind) as i32).collect();
-        all.sort_unstable();
-        assert_eq!(all, (1..=10).collect::<Vec<i32>>());
+    fn every_kind_has_a_status_and_a_name_of_its_own() {
+        let status = |kind| report(Failure::from(Error::new(kind, "")));
+        let all = ErrorKind::ALL.map(|kind| (status(kind) as i32, last_kind()));
+        let names = "vocabulary payload constraint mask logits sampling token state limit io".split(' ');
+        assert_eq!(all.to_vec(), (1..=10).zip(names.map(String::from)).collect::<Vec<_>>());
+        report(argument("", ""));
+        assert_eq!(last_kind(), "argument");
     }
 
     #[test]
@@ -213,8 +213,8 @@ mod tests {
         std::panic::set_hook(Box::new(|_| {}));
         let status = run(|| panic!("on purpose"));
         std::panic::set_hook(hook);
-        assert_eq!((status, logitree_error_status()), (LogitreeStatus::ErrorInternal, status));
+        assert_eq!((status, last_kind().as_str()), (LogitreeStatus::ErrorInternal, "internal"));
         logitree_error_clear();
-        assert_eq!(logitree_error_status(), LogitreeStatus::Ok);
+        assert_eq!(last_kind(), "");
     }
 }

@@ -5,10 +5,10 @@ use std::ffi::c_char;
 use std::path::Path;
 use std::sync::Arc;
 
-use logitree::constraint::{binding_count, clear_bindings, Grammar};
+use logitree::constraint::Grammar;
 use logitree::vocabulary::{Builder, TokenKind, Vocabulary, VocabularyOptions};
 
-use crate::handles::{handle, remove, shared};
+use crate::handles::{handle, shared};
 use crate::memory::{export, In, LogitreeText, Out};
 use crate::status::{argument, Outcome};
 
@@ -18,44 +18,46 @@ handle! {
     LogitreeVocabulary, Arc<Vocabulary>, 1, "vocabulary"
 }
 
-/// Reads a vocabulary from a file.
-fn load(
-    file: In<c_char>,
-    out: Out<*mut LogitreeVocabulary>,
-    read: fn(&Path) -> logitree::Result<Vocabulary>,
-) -> Outcome {
-    out.create(|| Ok(Arc::new(read(&file.path()?)?)))
+/// What reads one format: files, and their content.
+type Reader = (fn(&Path) -> logitree::Result<Vocabulary>, fn(&[u8]) -> logitree::Result<Vocabulary>);
+
+/// The reader of a format.
+fn reader(format: In<c_char>) -> Outcome<Reader> {
+    Ok(match format.text()? {
+        "gguf" => (Vocabulary::from_gguf, Vocabulary::from_gguf_bytes),
+        "tokenizer_json" => (Vocabulary::from_tokenizer_json, Vocabulary::from_tokenizer_json_bytes),
+        "tekken" => (Vocabulary::from_tekken, Vocabulary::from_tekken_bytes),
+        "sentencepiece" => (Vocabulary::from_sentencepiece, Vocabulary::from_sentencepiece_bytes),
+        other => {
+            let mut failed = argument(format!("there is no format {other:?}"), "format");
+            failed.error.help = "give gguf, tokenizer_json, tekken or sentencepiece".into();
+            return Err(failed);
+        }
+    })
 }
 
 export! {
-    /// The vocabulary of a GGUF file, a whole model or vocabulary-only. `path` ends in a byte of 0.
-    fn logitree_vocabulary_from_gguf(path: In<c_char>, out: Out<*mut LogitreeVocabulary>) {
-        load(path, out, Vocabulary::from_gguf)
-    }
-
-    /// The vocabulary of a Hugging Face tokenizer.json. Ends of generation are the added tokens with well-known texts:
-    /// logitree_vocabulary_with_end_tokens names others.
-    fn logitree_vocabulary_from_tokenizer_json(path: In<c_char>, out: Out<*mut LogitreeVocabulary>) {
-        load(path, out, Vocabulary::from_tokenizer_json)
+    /// The vocabulary of a file.
+    ///
+    /// `format`: "gguf", a whole model or vocabulary-only; "tokenizer_json", Hugging Face's; "tekken", Mistral's JSON;
+    /// "sentencepiece", a model file. A tokenizer.json does not name the ends of generation: they are the added tokens
+    /// with well-known texts, and logitree_vocabulary_with_end_tokens names others.
+    ///
+    /// Pointers: `format` and `path` are NULL or end in a byte of 0.
+    fn logitree_vocabulary_from_file(format: In<c_char>, path: In<c_char>, out: Out<*mut LogitreeVocabulary>) {
+        out.create(|| Ok(Arc::new(reader(format)?.0(&path.path()?)?)))
     }
 
     /// The same from the content of such a file.
-    fn logitree_vocabulary_from_tokenizer_json_bytes(
+    ///
+    /// Pointers: `format` is NULL or ends in a byte of 0; `length` bytes may be read at `data`.
+    fn logitree_vocabulary_from_bytes(
+        format: In<c_char>,
         data: In<u8>,
         length: usize,
         out: Out<*mut LogitreeVocabulary>,
     ) {
-        out.create(|| Ok(Arc::new(Vocabulary::from_tokenizer_json_bytes(data.slice(length)?)?)))
-    }
-
-    /// The vocabulary of a Mistral tekken JSON file.
-    fn logitree_vocabulary_from_tekken(path: In<c_char>, out: Out<*mut LogitreeVocabulary>) {
-        load(path, out, Vocabulary::from_tekken)
-    }
-
-    /// The vocabulary of a SentencePiece model file.
-    fn logitree_vocabulary_from_sentencepiece(path: In<c_char>, out: Out<*mut LogitreeVocabulary>) {
-        load(path, out, Vocabulary::from_sentencepiece)
+        out.create(|| Ok(Arc::new(reader(format)?.1(data.slice(length)?)?)))
     }
 
     /// The vocabulary of `count` tokens, whose ids are their positions.
@@ -114,39 +116,9 @@ export! {
         out.create(make)
     }
 
-    /// Forgets what the vocabulary keeps of constraints, so that equal ones share their masks: the 256 last used at
-    /// most. Matchers live on. `count`, unless it is NULL, gets how many there were.
-    ///
-    /// Pointers: `count` is NULL, or a number may be written at it.
-    fn logitree_vocabulary_clear_bindings(vocabulary: *const LogitreeVocabulary, count: Out<usize>) {
-        let known = vocabulary_of(vocabulary)?;
-        if !count.is_null() {
-            count.put(binding_count(&known))?;
-        }
-        clear_bindings(&known);
-        Ok(())
-    }
-
-    /// Frees a vocabulary. What was made with it lives on. NULL is no error.
-    fn logitree_vocabulary_free(vocabulary: *mut LogitreeVocabulary) {
-        remove(vocabulary)
-    }
-
     /// The number of tokens.
     fn logitree_vocabulary_size(vocabulary: *const LogitreeVocabulary, size: Out<usize>) {
         size.put(shared(vocabulary)?.len())
-    }
-
-    /// The bytes that a token stands for; for a token that is not text, its name. There is no byte of 0 after them.
-    fn logitree_vocabulary_token(
-        vocabulary: *const LogitreeVocabulary,
-        token: u32,
-        out: Out<u8>,
-        capacity: usize,
-        length: Out<usize>,
-    ) {
-        let known = shared(vocabulary)?;
-        out.put_all(known.token_bytes(known.check(token)?), capacity, length)
     }
 
     /// The end-of-generation ids, ascending.
@@ -159,24 +131,19 @@ export! {
         out.put_all(shared(vocabulary)?.end_of_generation(), capacity, count)
     }
 
-    /// The bytes of `count` tokens, one after the other; of tokens that are not text, nothing.
+    /// The bytes of `count` tokens, one after the other, without a byte of 0 after them. `special`: whether tokens that
+    /// are not text give their names; else they give nothing.
     fn logitree_vocabulary_decode(
         vocabulary: *const LogitreeVocabulary,
         tokens: In<u32>,
         count: usize,
+        special: bool,
         out: Out<u8>,
         capacity: usize,
         length: Out<usize>,
     ) {
         let known = shared(vocabulary)?;
-        out.put_all(&known.decode(tokens.slice(count)?, true)?, capacity, length)
-    }
-
-    /// 16 bytes that are equal for vocabularies with equal tokens, kinds and end ids, whatever they were read from.
-    fn logitree_vocabulary_fingerprint(vocabulary: *const LogitreeVocabulary, out: Out<u8>) {
-        let bytes = shared(vocabulary)?.fingerprint().to_le_bytes();
-        out.slice(bytes.len())?.copy_from_slice(&bytes);
-        Ok(())
+        out.put_all(&known.decode(tokens.slice(count)?, !special)?, capacity, length)
     }
 
     /// Finds ahead what grammars need of this vocabulary, some 20 to 60 ms. Without it the first masks of the first

@@ -6,7 +6,8 @@ mod script;
 use std::ffi::CStr;
 use std::ptr;
 
-use logitree_c::constraint::{logitree_constraint_free, logitree_constraint_from_json};
+use logitree_c::any::logitree_free;
+use logitree_c::constraint::logitree_constraint_from_json;
 use logitree_c::library::logitree_live_handles;
 use logitree_c::status::{logitree_error_message, logitree_error_place};
 use logitree_c::LogitreeStatus;
@@ -16,9 +17,10 @@ fn form(json: &str) -> (LogitreeStatus, String) {
     let mut made = ptr::null_mut();
     // SAFETY: the text is as long as it says; the error's texts are read before the next call.
     unsafe {
-        let status = logitree_constraint_from_json(json.as_ptr().cast(), json.len(), &raw mut made);
+        let status =
+            logitree_constraint_from_json(json.as_ptr().cast(), json.len(), ptr::null(), &raw mut made);
         assert_eq!(made.is_null(), status != LogitreeStatus::Ok, "{json}");
-        logitree_constraint_free(made);
+        logitree_free(made.cast());
         if status != LogitreeStatus::Ok {
             assert!(!CStr::from_ptr(logitree_error_message()).is_empty());
         }

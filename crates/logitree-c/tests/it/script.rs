@@ -5,12 +5,13 @@
 use std::ffi::{c_char, c_void};
 use std::ptr;
 
-use logitree_c::batch::logitree_batch_step;
+use logitree_c::any::*;
+use logitree_c::batch::{logitree_batch_step, logitree_batch_take_forced};
 use logitree_c::chain::*;
 use logitree_c::constraint::*;
 use logitree_c::decoder::*;
 use logitree_c::matcher::*;
-use logitree_c::memory::LogitreeText;
+use logitree_c::memory::{LogitreeText, LOGITREE_F32};
 use logitree_c::vocabulary::*;
 use logitree_c::LogitreeStatus;
 
@@ -41,6 +42,7 @@ struct Handles {
     matchers: Vec<*mut LogitreeMatcher>,
     chains: Vec<*mut LogitreeChain>,
     decoders: Vec<*mut LogitreeDecoder>,
+    text: [u8; 256],
 }
 
 fn check(status: LogitreeStatus) {
@@ -75,6 +77,7 @@ pub fn run(data: &[u8]) {
         matchers: Vec::new(),
         chains: Vec::new(),
         decoders: Vec::new(),
+        text: [0; 256],
     };
     let mut rest = data;
     for _ in 0..MAX_CALLS {
@@ -89,7 +92,7 @@ pub fn run(data: &[u8]) {
 impl Handles {
     #[allow(clippy::too_many_lines)] // one arm for each call
     unsafe fn call(&mut self, [which, first, second, third]: [u8; 4], rest: &mut &[u8]) {
-        let (mut ids, mut count, mut token, mut yes) = ([0u32; SIZE], 0usize, 0u32, false);
+        let (mut ids, mut count, mut token) = ([0u32; SIZE], 0usize, 0u32);
         let other = self.vocabulary.cast::<c_void>();
         let matcher = pick(&self.matchers, other, first);
         let chain = pick(&self.chains, other, second);
@@ -109,17 +112,36 @@ impl Handles {
                 }
                 2 => {
                     let bytes = rest.split_off(..usize::from(first).min(rest.len())).unwrap_or_default();
-                    let mut made = ptr::null_mut();
-                    check(logitree_constraint_token_tree_binary(bytes.as_ptr(), bytes.len(), &raw mut made));
-                    self.constraints.push(made);
+                    let any = [matcher.cast(), chain.cast(), decoder.cast(), other][usize::from(second % 4)];
+                    let (data, mut length) = (self.text.as_mut_ptr(), 0);
+                    check(logitree_describe(
+                        any,
+                        data,
+                        usize::from(third).min(self.text.len()),
+                        &raw mut length,
+                    ));
+                    let payload = bytes.as_ptr().cast::<c_char>();
+                    let room = self.text.len();
+                    check(logitree_token_tree_to_binary(
+                        payload,
+                        bytes.len(),
+                        ptr::null(),
+                        data,
+                        room,
+                        &raw mut length,
+                    ));
                 }
                 3 => {
                     let (constraint, mut made) = (pick(&self.constraints, other, first), ptr::null_mut());
                     check(logitree_matcher_new(constraint, self.vocabulary, &raw mut made));
                     self.matchers.push(made);
                 }
-                4 => check(logitree_matcher_accept(matcher, u32::from(second % 9))),
-                5 => check(logitree_matcher_rollback(matcher, usize::from(second % 4))),
+                4 => {
+                    let any = [matcher.cast(), chain.cast(), decoder.cast(), other][usize::from(third % 4)];
+                    ids = [u32::from(second % 9); SIZE];
+                    check(logitree_accept(any, ids.as_ptr(), usize::from(third / 64)));
+                }
+                5 => check(logitree_rollback(matcher.cast(), usize::from(second % 4))),
                 6 => check(logitree_matcher_forced(matcher, ids.as_mut_ptr(), SIZE, &raw mut count)),
                 7 => check(logitree_matcher_allowed(
                     matcher,
@@ -128,52 +150,62 @@ impl Handles {
                     &raw mut count,
                 )),
                 8 => check(logitree_matcher_mask(matcher, ids.as_mut_ptr(), usize::from(second % 9))),
-                9 => check(logitree_matcher_is_finished(matcher, &raw mut yes)),
+                9 => check(logitree_matcher_state(matcher, &raw mut token, &raw mut count)),
                 10 => {
                     let mut made = ptr::null_mut();
                     check(logitree_matcher_fork(matcher, &raw mut made));
                     self.matchers.push(made);
                 }
-                11 => check(logitree_matcher_free(matcher)),
+                11 => check(logitree_free(matcher.cast())),
                 12 => {
                     let text = PARAMETERS[usize::from(first) % PARAMETERS.len()];
                     let (data, mut made) = (text.as_ptr().cast::<c_char>(), ptr::null_mut());
                     check(logitree_chain_new(ptr::null(), data, text.len(), &raw mut made));
                     self.chains.push(made);
                 }
-                13 => check(logitree_chain_sample(chain, logits.as_ptr(), SIZE, matcher, &raw mut token)),
+                13 => check(logitree_chain_draw(
+                    chain,
+                    logits.as_ptr().cast(),
+                    LOGITREE_F32,
+                    SIZE,
+                    matcher,
+                    &raw mut token,
+                )),
                 14 => {
                     let bytes = rest.split_off(..usize::from(first).min(rest.len())).unwrap_or_default();
                     check(logitree_chain_restore(chain, bytes.as_ptr(), bytes.len()));
                 }
-                15 => check(logitree_chain_free(chain)),
+                15 => check(logitree_free(chain.cast())),
                 16 => {
                     let mut made = ptr::null_mut();
                     let known = self.vocabulary;
-                    check(logitree_decoder_new(known, chain, matcher, ptr::null(), &raw mut made));
+                    check(logitree_decoder_new(known, chain, matcher, ptr::null(), 0, &raw mut made));
                     self.decoders.push(made);
                 }
                 17 => check(logitree_decoder_step(
                     decoder,
-                    logits.as_ptr(),
+                    logits.as_ptr().cast(),
+                    u32::from(third % 4),
                     usize::from(second % 12).min(SIZE),
                     &raw mut token,
                 )),
-                18 => check(logitree_decoder_take_forced(
-                    decoder,
+                18 => check(logitree_batch_take_forced(
+                    &raw const decoder,
+                    1,
                     ids.as_mut_ptr(),
                     usize::from(second % 9),
                     &raw mut count,
                 )),
-                19 => check(logitree_decoder_rollback(decoder, usize::from(second % 4))),
+                19 => check(logitree_rollback(decoder.cast(), usize::from(second % 4))),
                 20 => {
                     let rows = [decoder, pick(&self.decoders, other, second)];
                     let (two, end) = ([logits, logits], SIZE as u32 - 1);
-                    let flat = two.as_ptr().cast::<f32>();
+                    let flat = two.as_ptr().cast::<c_void>();
                     check(logitree_batch_step(
                         rows.as_ptr(),
                         2,
                         flat,
+                        LOGITREE_F32,
                         SIZE,
                         SIZE,
                         end,
@@ -182,28 +214,28 @@ impl Handles {
                         ptr::null_mut(),
                     ));
                 }
-                _ => check(logitree_decoder_free(decoder)),
+                _ => check(logitree_free(decoder.cast())),
             }
         }
     }
 
     unsafe fn constraint(&mut self, text: &[u8]) {
         let mut made = ptr::null_mut();
+        let known = [ptr::null(), self.vocabulary.cast_const()][text.len() % 2];
         // SAFETY: the text is as long as it says.
-        check(unsafe { logitree_constraint_from_json(text.as_ptr().cast(), text.len(), &raw mut made) });
+        check(unsafe {
+            logitree_constraint_from_json(text.as_ptr().cast(), text.len(), known, &raw mut made)
+        });
         self.constraints.push(made);
     }
 
     fn free(self) {
+        let all = [self.vocabulary.cast::<c_void>()].into_iter();
+        let all = all.chain(self.constraints.into_iter().map(<*mut _>::cast));
+        let all = all.chain(self.matchers.into_iter().map(<*mut _>::cast));
+        let all = all.chain(self.chains.into_iter().map(<*mut _>::cast));
+        let all = all.chain(self.decoders.into_iter().map(<*mut _>::cast));
         // SAFETY: handles are checked.
-        check(unsafe { logitree_vocabulary_free(self.vocabulary) });
-        // SAFETY: handles are checked.
-        self.constraints.into_iter().for_each(|one| check(unsafe { logitree_constraint_free(one) }));
-        // SAFETY: handles are checked.
-        self.matchers.into_iter().for_each(|one| check(unsafe { logitree_matcher_free(one) }));
-        // SAFETY: handles are checked.
-        self.chains.into_iter().for_each(|one| check(unsafe { logitree_chain_free(one) }));
-        // SAFETY: handles are checked.
-        self.decoders.into_iter().for_each(|one| check(unsafe { logitree_decoder_free(one) }));
+        all.for_each(|one| check(unsafe { logitree_free(one) }));
     }
 }
