@@ -246,6 +246,12 @@ class OneOf:
         """Whether each value is spelled in one way, whatever `generate` is asked for."""
         return self.tokenize is not None or self._by_engine
 
+    @property
+    def tokenizations(self) -> Literal["all", "canonical"]:
+        """Deprecated: `is_spelled`."""
+        warnings.warn("OneOf.tokenizations is is_spelled now", DeprecationWarning, stacklevel=2)
+        return "canonical" if self.is_spelled else "all"
+
     def after(self, lead: bytes) -> OneOf:
         """The same texts, each after another one."""
         return OneOf([lead + _bytes(text) for text in self.texts], following=self.following)

@@ -81,6 +81,8 @@ def test_the_option_of_0_1_warns_and_means_what_it_meant() -> None:
         assert lt.OneOf(["A"], tokenizations="all") == lt.OneOf(["A"])
     with pytest.warns(DeprecationWarning, match="give tokenize alone"):
         engines = lt.OneOf(["ALL"], tokenizations="canonical")
+    with pytest.warns(DeprecationWarning, match="is_spelled"):
+        assert engines.tokenizations == "canonical"
     assert engines.is_spelled and engines != lt.OneOf(["ALL"]) and pickle.loads(pickle.dumps(engines)) == engines
     context = Context(VOCABULARY, lambda text: [0, 4])
     assert list(engines.bind(context).allowed()) == [0]

@@ -52,7 +52,7 @@ def _about(text: str) -> list[str]:
 def _options(sub: argparse.ArgumentParser) -> list[str]:
     rows = ["| argument | means |", "|---|---|"]
     for action in sub._actions:
-        if isinstance(action, argparse._HelpAction):
+        if isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS:
             continue
         value = action.metavar if isinstance(action.metavar, str) else ""
         if not value and action.choices:
