@@ -6,6 +6,22 @@
 //! [`Composition`] is made of others. What its sequences share is made once for a vocabulary, which keeps it: [`Grammar`],
 //! [`Choices`], [`ReasoningBudget`].
 //!
+//! ```
+//! use std::sync::Arc;
+//! use logitree_constraint::{Constraint, OneOf};
+//! use logitree_tokens::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
+//!
+//! let tokens = ["Y", "ES", "NO"].map(|text| Token { bytes: text.into(), kind: TokenKind::Normal });
+//! let vocabulary = Arc::new(Vocabulary::new(tokens, VocabularyOptions::default())?);
+//! let mut matcher = OneOf::new(["YES", "NO"]).matcher(&vocabulary)?;
+//! assert!(matcher.is_allowed(0)? && !matcher.is_allowed(1)?);
+//! matcher.accept(0)?;
+//! let mut forced = Vec::new();
+//! matcher.forced(&mut forced)?;
+//! assert_eq!(forced, [1]); // after Y only ES is allowed
+//! # Ok::<(), logitree_constraint::Error>(())
+//! ```
+//!
 //! A kind of one's own implements [`States`]; [`Sequence`] makes a matcher of them.
 
 mod after_end;
@@ -30,7 +46,9 @@ pub mod token_tree;
 use std::sync::Arc;
 
 pub use after_end::AfterEnd;
-pub use binding::{binding_count, clear_bindings, Key, MAX_BINDINGS, MAX_KEY_BYTES};
+pub use binding::Key;
+#[doc(hidden)] // tests and the bindings look at what is kept
+pub use binding::{binding_count, clear_bindings, MAX_BINDINGS, MAX_KEY_BYTES};
 pub use canonical::{Canonical, CanonicalSpelling};
 pub use choices::{Choices, OneOf, MAX_CHOICE_BYTES};
 pub use compose::{ComposedMatcher, Composition};

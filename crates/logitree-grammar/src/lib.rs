@@ -5,6 +5,24 @@
 //! gbnf, lark, tags, json_schema -> rules -> earley (byte by byte; lexemes are expressions of logitree-automata)
 //! ```
 //!
+//! ```
+//! use logitree_grammar::earley::{Machine, MachineLimits, RulesSource, DEAD};
+//! use logitree_grammar::{expr::Exprs, gbnf};
+//!
+//! let rules = gbnf::parse("root ::= \"(\" root \")\" | \"x\"")?;
+//! let mut exprs = Exprs::new(1 << 16);
+//! let source = RulesSource::new(&rules, &mut exprs, None)?;
+//! let start = source.start();
+//! let mut machine = Machine::new(Box::new(source), start, exprs, MachineLimits::default())?;
+//! let mut config = machine.start();
+//! for byte in *b"((x))" {
+//!     config = machine.step(config, byte)?;
+//! }
+//! assert!(machine.is_accepting(config));
+//! assert_eq!(machine.step(config, b')')?, DEAD);
+//! # Ok::<(), logitree_grammar::Error>(())
+//! ```
+//!
 //! A lexeme that is a whole token is an opaque set of token ids here: the crate knows no vocabulary.
 
 mod append;

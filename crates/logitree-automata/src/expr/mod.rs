@@ -37,9 +37,12 @@ mod spelled;
 mod testing;
 mod widen;
 
+#[doc(hidden)] // masks of grammars
 pub use bounded_loop::{BoundedLoop, CountedText};
 pub use byteset::ByteSet;
+#[doc(hidden)] // masks of grammars
 pub use counts::{nested_counts, Counts};
+#[doc(hidden)] // masks of grammars
 pub use meeting::{Meeting, MAX_MEETING};
 pub(crate) use necessary::Contained;
 pub(super) use node::digest;

@@ -28,8 +28,10 @@ use super::problems::{Problem, Problems};
 use super::Regex;
 use crate::stack::with_room;
 use crate::{Error, ErrorKind, Result};
+#[doc(hidden)] // the readers of syntaxes
 pub use terms::MAX_WORK;
 use terms::{Terms, ANY};
+#[doc(hidden)] // the readers of syntaxes
 pub use unicode::property;
 
 /// Maximum number of characters of a pattern.

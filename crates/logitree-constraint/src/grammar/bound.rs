@@ -69,6 +69,25 @@ const BEGINNINGS: [&str; 12] = [
 ];
 
 /// A grammar bound to a vocabulary.
+///
+/// ```
+/// use std::sync::Arc;
+/// use logitree_constraint::{Grammar, GrammarLimits};
+/// use logitree_grammar::gbnf;
+/// use logitree_tokens::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
+///
+/// let tokens = ["[", "]", "7", "]]"].map(|text| Token { bytes: text.into(), kind: TokenKind::Normal });
+/// let vocabulary = Arc::new(Vocabulary::new(tokens, VocabularyOptions::default())?);
+/// let rules = Arc::new(gbnf::parse("root ::= \"[\" root \"]\" | \"7\"")?);
+/// let grammar = Grammar::new(rules, &vocabulary, None, GrammarLimits::default())?;
+/// let mut matcher = grammar.matcher()?;
+/// for token in [0, 0, 2, 3] {
+///     assert!(matcher.is_allowed(token)?);
+///     matcher.accept(token)?;
+/// }
+/// assert!(matcher.is_finished());
+/// # Ok::<(), logitree_constraint::Error>(())
+/// ```
 pub struct Grammar {
     rules: Arc<Rules>,
     vocabulary: Arc<Vocabulary>,

@@ -64,7 +64,7 @@ impl Bytewise {
     }
 }
 
-/// A language whose states are all numbers with an exact [`ByteLanguage::bytes`], for the length of a call: see
+/// A language whose states are all numbers with an exact `bytes`, for the length of a call: see
 /// [`crate::Matcher::byte_walk`].
 pub struct ByteWalk<'a>(pub(crate) Box<dyn ByteLanguage + 'a>);
 

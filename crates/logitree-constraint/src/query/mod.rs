@@ -1,6 +1,7 @@
 //! What can be asked of any matcher: masks, drafts of speculative decoding, explanations, endings, certain text, one byte at a time.
 
 mod byte_tokens;
+#[doc(hidden)] // texts over a vocabulary of bytes, for tests and the bindings
 pub mod bytewise;
 mod certain;
 mod drafts;

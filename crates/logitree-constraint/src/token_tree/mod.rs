@@ -7,6 +7,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+#[doc(hidden)] // what the bindings keep of payloads
 pub mod cache;
 mod check;
 mod codec;

@@ -33,12 +33,16 @@ use crate::mask::{insert_bit, words_for};
 use crate::vocabulary::TokenKind;
 use crate::vocabulary::Vocabulary;
 use crate::{Result, TokenId};
+#[doc(hidden)] // canonical spelling
 pub use canonical_memo::SharedCanonical;
 use canonical_tables::CanonicalTables;
+#[doc(hidden)] // canonical spelling
 pub use canonical_tables::{CanonicalStepper, DeadEnds, Place};
+#[doc(hidden)] // canonical spelling
 pub use lookahead::Row;
 use merges::{Merges, Scratch, Whole};
 use splitter::Splitter;
+#[doc(hidden)] // canonical spelling
 pub use token_classes::TokenClasses;
 use user::{Fragment, UserTokens};
 

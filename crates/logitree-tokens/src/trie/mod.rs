@@ -23,11 +23,14 @@ mod sweep;
 mod table;
 mod walk;
 
+#[doc(hidden)] // masks of grammars
 pub use below::Below;
 pub use cursor::{Children, Node};
 pub use dump::DumpOptions;
+#[doc(hidden)] // masks of grammars
 pub use explore::Explorer;
 pub use node::{MAX_DEPTH, MAX_NODES};
+#[doc(hidden)] // masks of grammars
 pub use table::Loops;
 pub use table::{StateNumber, Table, TableStack};
 

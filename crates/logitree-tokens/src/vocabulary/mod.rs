@@ -14,6 +14,7 @@ mod sentencepiece;
 mod tekken;
 mod tokenizer_json;
 
+#[doc(hidden)] // the readers of formats
 pub use builder::Builder;
 
 use crate::trie::TokenTrie;

@@ -12,6 +12,21 @@ use super::{CatalogueSnapshot, ItemIndex};
 use crate::{Error, ErrorKind, Result, TokenId};
 
 /// A catalogue that changes.
+///
+/// ```
+/// use logitree::{BuildOptions, Catalogue, CatalogueBuilder};
+///
+/// let mut builder = CatalogueBuilder::new(BuildOptions::default())?;
+/// builder.push(&[5, 6], &[], 1)?;
+/// builder.push(&[5, 7, 8], &[], 2)?;
+/// let catalogue = Catalogue::new(builder.finish(None, &mut |_| Ok(()))?.index);
+/// catalogue.add([(&[9][..], &[][..], 3)].into_iter())?;
+/// let snapshot = catalogue.snapshot();
+/// assert_eq!(snapshot.len(), 3);
+/// let state = snapshot.find(&[5, 7])?.expect("a beginning of an item");
+/// assert!(snapshot.step(state, 8)?.is_some());
+/// # Ok::<(), logitree::Error>(())
+/// ```
 pub struct Catalogue {
     current: RwLock<CatalogueSnapshot>,
     /// Held while the next version is made.
