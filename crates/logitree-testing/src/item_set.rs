@@ -11,7 +11,7 @@ use logitree::TokenId;
 pub struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,7 +21,7 @@ impl Random {
 
     /// Below `n`, which is not 0.
     pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        (self.draw() % n as u64) as usize
     }
 
     pub fn one_in(&mut self, n: usize) -> bool {
@@ -54,7 +54,7 @@ impl Kind {
     /// Any item.
     pub fn item(&self, random: &mut Random) -> Item {
         let length = self.lengths.0 + random.below(self.lengths.1 - self.lengths.0 + 1);
-        ((0..length).map(|_| self.token(random)).collect(), random.next() % self.numbers)
+        ((0..length).map(|_| self.token(random)).collect(), random.draw() % self.numbers)
     }
 }
 

@@ -288,7 +288,7 @@ impl Line {
     fn new(len: usize, random: &mut Random) -> Line {
         let format = random.below(3);
         // Cut out of one line: to draw each number would take longer than what is tested.
-        let (from, spread) = (random.next() as usize, 1 + random.below(40));
+        let (from, spread) = (random.draw() as usize, 1 + random.below(40));
         let value = |at: usize| {
             let drawn = (from.wrapping_add(at)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
             if drawn % 11 == 0 {

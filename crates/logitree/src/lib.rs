@@ -57,6 +57,7 @@ pub use logitree_grammar::ast::{GrammarNode, Syntax};
 pub use logitree_grammar::TokenId;
 pub use logitree_sampling::metrics;
 pub use logitree_sampling::{self as sampling, Chain, Floats, Mode, Params, Sampler, Seed, Steering};
+#[doc(no_inline)]
 pub use logitree_tokens::{mask, tokenizer, trie, vocabulary};
 pub use mask::{AllowedTokens, TokenSet};
 pub use tokenizer::Tokenizer;
