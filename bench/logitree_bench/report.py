@@ -17,7 +17,7 @@ Results = dict[str, Any]
 
 RESULTS = Path("bench/results")
 CHARTS = Path("bench/charts")
-DOCUMENTS = (Path("README.md"), Path("docs/benchmarks.md"))
+DOCUMENTS = (Path("README.md"), Path("docs/benchmarks.md"), Path("docs/speed.md"))
 MARKED = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench:\2 -->)", re.DOTALL)
 FIGURE = re.compile(r"\b\d[\d.,]*\s?(?:ns|us|µs|ms|tokens/s|x|times)\b")
 """Text that looks like a measured figure; measured figures belong in the tables."""
@@ -64,6 +64,19 @@ RESPONSE_COLUMNS = {
     "output_tokens": "tokens",
     "forward_passes": "passes",
 }
+SPELLING_COLUMNS = {
+    "what": "output",
+    "tokenization": "tokenization",
+    "nats_a_byte": "nats a byte",
+    "of_the_tokenizers_spelling": "of the tokenizer's spelling",
+    "right": "fields right",
+    "output_tokens": "tokens",
+    "forward_passes": "passes",
+    "tokens_a_pass": "tokens a pass",
+    "texts_of_any": 'same text as "any"',
+    "repeated": "same tokens again",
+}
+FIRST_CALL_COLUMNS = {"first_call": "done once", "milliseconds": "ms of processor time"}
 SCALE_COLUMNS = {
     "items": "items",
     "shape": "levels x codes",
@@ -105,11 +118,15 @@ def table(results: Results) -> str:
         return f"{board_table(results['board'])}\n{where(results)}"
     modes = [r for r in results["records"] if "mode" in r and "task" not in r]
     responses = [r for r in results["records"] if "task" in r]
+    spelled = [r for r in results["records"] if "tokenization" in r]
+    firsts = [r for r in results["records"] if "first_call" in r]
     chains = [r for r in results["records"] if "chain" in r]
     scales = [r for r in results["records"] if r.get("scale")]
     cases = [r for r in results["records"] if "ours" in r and "chain" not in r and not r.get("scale")]
     parts = [_column_table(modes, MODE_COLUMNS)] if modes else []
     parts += [_column_table(responses, RESPONSE_COLUMNS)] if responses else []
+    parts += [_column_table(spelled, SPELLING_COLUMNS)] if spelled else []
+    parts += [_column_table(firsts, FIRST_CALL_COLUMNS)] if firsts else []
     parts += [_chain_table([r for r in chains if r["main"]]), _shape_table(chains)] if chains else []
     parts += [_case_table(cases)] if cases else []
     parts += [_column_table(scales, SCALE_COLUMNS)] if scales else []

@@ -8,7 +8,6 @@ all. How far proposals pay depends on what the engine takes for a token more in 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +20,6 @@ import logitree as lt
 from logitree import skeleton as sk
 from logitree_bench import Bench, Skip, lower_quartile, model_file, optional, quantized_file, required, vocabulary_file
 from logitree_bench.suites._actions import ACTIONS, REQUESTS
-from logitree_bench.suites._people import people
 from logitree_bench.suites.choices import Mode, Run, Stage, measure
 
 MAX_TOKENS = 160
@@ -153,14 +151,6 @@ def complaint(values: Sequence[str]) -> str:
     return f"{shown}\nJSON: {json.dumps(dict(zip(LABELS, SHOWN, strict=True)))}\n\n{letter}\nJSON: "
 
 
-SPELLINGS: dict[str, dict[str, Any]] = {
-    "any": {"tokenization": "any"},
-    "canonical": {"tokenization": "canonical"},
-    "fast_forward": {"tokenization": "fast_forward"},
-}
-"""The ways of spelling, whose quality is measured."""
-
-
 @dataclass(frozen=True)
 class Task:
     """A response: its grammar for llama.cpp, the constraint of the same language, and its prompts."""
@@ -188,7 +178,6 @@ def run(bench: Bench) -> None:
     for task in TASKS:
         prompts = task.prompts[:1] if bench.quick else task.prompts
         response(bench, stage, replace(task, prompts=prompts), rounds)
-    quality(bench, stage)
     extraction(bench, stage, rounds)
     small = quantized_file("Q4_0")
     if isinstance(small, Skip):
@@ -297,53 +286,6 @@ def response(bench: Bench, stage: Responses, task: Task, rounds: int) -> None:
     stage.engine.pass_costs = costs
     same = by_name[ALL].same(by_name[PLAIN])
     bench.higher(f"{task.name}: outputs that proposals leave as they are", same, "of 1", 1.0)
-
-
-def quality(bench: Bench, stage: Responses) -> None:
-    """What each way of spelling does to the output: its probability without a constraint, and its fields.
-
-    Every proposal is made, whatever it costs here.
-    """
-    costs, stage.engine.pass_costs = stage.engine.pass_costs, None
-    grammar = lt.Grammar.gbnf(PERSON)
-    cases = people()[:2] if bench.quick else people()
-    for name, options in SPELLINGS.items():
-        spelt = respelt = 0.0
-        right = passes = tokens = length = 0
-        for about, truth in cases:
-            prompt = f"{about}\nAs JSON: "
-            made = stage.asked(grammar, **options)(prompt, [])
-            out = [token for token in made.tokens if token not in stage.vocabulary.eog_ids]
-            data = b"".join(stage.vocabulary[token] for token in out)
-            before = stage.engine.encode(prompt, chat=False)
-            spelt += log_probability(stage, before, out)
-            respelt += log_probability(stage, before, stage.engine.tokenize(data.decode()))
-            with contextlib.suppress(ValueError):
-                value = json.loads(data)
-                right += sum(value[key] == truth[key] for key in truth)
-            passes, tokens, length = passes + made.passes, tokens + len(made.tokens), length + len(data)
-        bench.fact(
-            f"quality of the five-field object, {len(cases)} prompts: {name}",
-            log_probability_per_byte=round(spelt / length, 4),
-            of_the_tokenizers_spelling=round(respelt / length, 4),
-            fields_right=right,
-            fields=4 * len(cases),
-            output_tokens=tokens,
-            forward_passes=passes,
-        )
-    stage.engine.pass_costs = costs
-
-
-def log_probability(stage: Responses, before: Sequence[int], tokens: Sequence[int]) -> float:
-    """That of tokens after others, without a constraint, in nats."""
-    session = stage.engine.session()
-    session.begin([])
-    rows = session.evaluate_all([*before, *tokens], len(tokens) + 1)
-    total = 0.0
-    for row, token in zip(rows, tokens, strict=False):
-        logits = np.asarray(row, np.float64)
-        total += float(logits[token] - logits.max() - np.log(np.exp(logits - logits.max()).sum()))
-    return total
 
 
 def extraction(bench: Bench, stage: Responses, rounds: int) -> None:
