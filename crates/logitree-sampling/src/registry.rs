@@ -1,5 +1,5 @@
 //! The table of samplers: one row each. Notations, presets, descriptions, parameters between two tokens, pickles, the
-//! Python constructors, `ChainParams` and docs/samplers.md all come from it.
+//! Python constructors, `ChainParams` and docs/samplers.md all come from it. tidy: long because a row is its sampler's text.
 //!
 //! ```
 //! use logitree_sampling::registry;

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex};
 use rustc_hash::FxHashMap;
 
 use super::boundaries::{Boundaries, Guess, Settled, AT_START};
-use super::canonical_tables::{CanonicalStepper, Ended, Hypothesis, Masks, NO_WORD};
+use super::canonical_stepper::CanonicalStepper;
+use super::canonical_tables::{Ended, Hypothesis, Masks, NO_WORD};
 use super::token_classes::TokenClasses;
 use super::transitions::Walks;
 use super::Tokenizer;

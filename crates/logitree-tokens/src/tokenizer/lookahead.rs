@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use super::boundaries::{Guess, Settled};
-use super::canonical_tables::{part_length, CanonicalStepper, DeadEnds, Hypothesis, Place, NO_GROUP};
+use super::canonical_stepper::{CanonicalStepper, DeadEnds};
+use super::canonical_tables::{part_length, Hypothesis, Place, NO_GROUP};
 use super::user::NO_PART;
 use crate::mask::{bit, ids, insert_bit, insert_bit_if, insert_bits, words_for, AllowedTokens};
 use crate::{interrupt, Result, TokenId};

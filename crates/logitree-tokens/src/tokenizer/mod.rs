@@ -10,6 +10,7 @@
 
 mod boundaries;
 mod canonical_memo;
+mod canonical_stepper;
 mod canonical_tables;
 mod classes;
 mod gguf;
@@ -35,9 +36,11 @@ use crate::vocabulary::Vocabulary;
 use crate::{Result, TokenId};
 #[doc(hidden)] // canonical spelling
 pub use canonical_memo::SharedCanonical;
+#[doc(hidden)] // canonical spelling
+pub use canonical_stepper::{CanonicalStepper, DeadEnds};
 use canonical_tables::CanonicalTables;
 #[doc(hidden)] // canonical spelling
-pub use canonical_tables::{CanonicalStepper, DeadEnds, Place};
+pub use canonical_tables::Place;
 #[doc(hidden)] // canonical spelling
 pub use lookahead::Row;
 use merges::{Merges, Scratch, Whole};

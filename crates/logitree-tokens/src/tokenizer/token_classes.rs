@@ -6,7 +6,8 @@
 use rustc_hash::FxHashMap;
 
 use super::boundaries::Settled;
-use super::canonical_tables::{CanonicalStepper, NO_GROUP};
+use super::canonical_stepper::CanonicalStepper;
+use super::canonical_tables::NO_GROUP;
 use super::lookahead::After;
 use crate::mask::{bit, ids, insert_bit, words_for};
 use crate::trie::TokenTrie;

@@ -8,7 +8,8 @@ use rustc_hash::FxHashMap;
 
 use super::boundaries::Guess;
 use super::canonical_memo::CanonicalMemo;
-use super::canonical_tables::{CanonicalStepper, NO_GROUP};
+use super::canonical_stepper::CanonicalStepper;
+use super::canonical_tables::NO_GROUP;
 use crate::interrupt;
 
 /// The guesses after a group of tokens that begins a piece, and after one that continues it.

@@ -18,6 +18,7 @@ mod describe;
 mod divisibility;
 mod lexemes;
 mod liveness;
+mod number_lexemes;
 mod object;
 mod other_keys;
 mod remembered;

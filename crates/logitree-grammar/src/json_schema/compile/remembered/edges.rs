@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::super::super::normalize::SchemaId;
-use super::super::lexemes::{spellings, LeftOut};
+use super::super::lexemes::LeftOut;
+use super::super::number_lexemes::spellings;
 use super::super::object::ObjectState;
 use super::super::rule_table::RuleTable;
 use super::super::transitions::CLOSE;
