@@ -83,9 +83,45 @@ impl<K: Eq + Hash, V: Clone, const MOST: usize> Memo<K, V, MOST> {
     }
 }
 
+/// Numbers of states, at most `MOST` of which are known again. No number is given twice.
+#[derive(Debug)]
+pub struct Numbers<K, const MOST: usize> {
+    known: Memo<K, u64, MOST>,
+    next: u64,
+}
+
+impl<K, const MOST: usize> Default for Numbers<K, MOST> {
+    fn default() -> Self {
+        Numbers { known: Memo::default(), next: 0 }
+    }
+}
+
+impl<K: Eq + Hash, const MOST: usize> Numbers<K, MOST> {
+    /// The number of a state: a new one where it is not known.
+    pub fn number(&mut self, state: K) -> u64 {
+        self.known.get(&state).unwrap_or_else(|| {
+            self.next += 1;
+            self.known.keep(state, self.next - 1)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_given_once() {
+        let mut numbers: Numbers<u64, 200> = Numbers::default();
+        let first: Vec<u64> = (0..100).map(|state| numbers.number(state)).collect();
+        assert!((0..100).all(|state| numbers.number(state) == first[state as usize]));
+        let mut all = first;
+        all.extend((100..1_000).chain(0..100).map(|state| numbers.number(state)));
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count, "the first hundred were forgotten");
+    }
 
     #[test]
     fn what_is_used_stays_and_no_more_is_kept_than_there_is_room_for() {

@@ -25,7 +25,7 @@ pub use spelling::CanonicalSpelling;
 
 use logitree_automata::interrupt::{self, Allowance};
 use logitree_tokens::mask::{bit, count, ids, remove_bit, words_for, AllowedTokens, TokenSet};
-use logitree_tokens::memo::Memo;
+use logitree_tokens::memo::{Memo, Numbers};
 use logitree_tokens::tokenizer::{CanonicalStepper, DeadEnds, Place, Row, SharedCanonical, Tokenizer};
 
 /// How many tokens are looked ahead.
@@ -47,6 +47,8 @@ const MAX_ASKED: usize = 64;
 /// The most bytes of masks, and of each of the other answers, that are kept.
 const MAX_MASK_BYTES: usize = 32 << 20;
 const MAX_BYTES: usize = 8 << 20;
+/// States whose numbers are known again.
+const MAX_NUMBERED: usize = 1 << 17;
 /// Words of a mask that one step of fuel covers.
 const WORDS_A_STEP: usize = 16;
 /// Steps for a token that the other matcher takes.
@@ -74,9 +76,7 @@ struct Known {
     /// The tokens that may lead to a dead end, by state and set of guesses.
     doubts: Memo<(u64, u32), Arc<DeadEndCandidates>, MAX_BYTES>,
     walked: WalkMemo,
-    /// The numbers of states, and the next one. No number is given twice.
-    states: Memo<(u64, Place), u64, MAX_BYTES>,
-    next_state: u64,
+    numbers: Numbers<(u64, Place), MAX_NUMBERED>,
     /// The steps that all calls consumed.
     steps: u64,
 }
@@ -166,13 +166,7 @@ impl Spelled {
     /// A number for the state.
     fn number(&self) -> Option<u64> {
         let key = (self.inner.state()?, self.at);
-        let mut known = self.known();
-        if let Some(number) = known.states.get(&key) {
-            return Some(number);
-        }
-        let number = known.next_state;
-        known.next_state += 1;
-        Some(known.states.keep_bytes(key, number, 0))
+        Some(self.known().numbers.number(key))
     }
 
     /// Does the work of one call, within its fuel.

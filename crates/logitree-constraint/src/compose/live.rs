@@ -5,18 +5,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::search::Known;
 use crate::sequence::{History, Scratch};
 use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::{self, words_for, AllowedTokens, TokenSet};
-use logitree_tokens::memo::Memo;
+use logitree_tokens::memo::{Memo, Numbers};
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// Masks that are kept for all matchers of one composition.
 const MAX_MASKS: usize = 1 << 10;
+/// States whose numbers are known again.
+pub(super) const MAX_NUMBERED: usize = 1 << 20;
 
 /// The numbers of a state.
 pub(super) type Key = (u64, u64);
@@ -80,7 +80,7 @@ pub(super) struct At {
 struct Shared {
     known: Known,
     masks: Mutex<Memo<Key, TokenSet, MAX_MASKS>>,
-    numbers: Mutex<FxHashMap<Key, u64>>,
+    numbers: Mutex<Numbers<Key, MAX_NUMBERED>>,
     ends: Box<[TokenId]>,
     after: AfterEnd,
     size: usize,
@@ -98,15 +98,6 @@ pub(super) struct LiveStates<S> {
     mask: Option<TokenSet>,
     /// The same with the tokens that end the generation.
     ending: Scratch<Vec<u32>>,
-}
-
-impl Shared {
-    /// A number for a state's numbers.
-    fn number(&self, key: Key) -> u64 {
-        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = numbers.len() as u64;
-        *numbers.entry(key).or_insert(next)
-    }
 }
 
 impl<S: Live> LiveMatcher<S> {
@@ -266,7 +257,8 @@ impl<S: Live> States for LiveStates<S> {
         if at.ended {
             return Some(u64::MAX);
         }
-        self.state.key().map(|key| self.shared.number(key))
+        let numbers = || self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state.key().map(|key| numbers().number(key))
     }
 
     fn bias(&mut self, _at: &At) -> Result<Option<(TokenId, f32)>> {

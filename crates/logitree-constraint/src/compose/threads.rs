@@ -11,14 +11,14 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
-
+use super::live::MAX_NUMBERED;
 use super::plan::{Beginning, Place, Plan};
 use crate::sequence::{History, Scratch};
 use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::rules::RuleBody;
 use logitree_tokens::mask::{self, words_for, AllowedTokens};
+use logitree_tokens::memo::Numbers;
 use logitree_tokens::vocabulary::Vocabulary;
 
 /// Parts that may be running at the same time.
@@ -38,7 +38,7 @@ struct Shared {
     ends: Box<[TokenId]>,
     after: AfterEnd,
     size: usize,
-    states: Mutex<FxHashMap<StateKey, u64>>,
+    numbers: Mutex<Numbers<StateKey, MAX_NUMBERED>>,
 }
 
 /// The places and their matchers' states, in order, and whether the composition may end.
@@ -125,7 +125,7 @@ impl ComposedMatcher {
             .help("leave the constraint out: there is nothing to generate"));
         }
         let after = AfterEnd::tokens(&[], &ends);
-        let shared = Arc::new(Shared { plan, parts, ends, after, size, states: Mutex::default() });
+        let shared = Arc::new(Shared { plan, parts, ends, after, size, numbers: Mutex::default() });
         let threads = shared.begun(next.places, 0);
         let (few, words) = (Scratch::default(), Scratch::default());
         let states = ThreadStates { shared, threads, gone: Vec::new(), few, words };
@@ -379,9 +379,8 @@ impl States for ThreadStates {
         let number = |thread: &Thread| Some((thread.place, thread.matcher.state()?));
         let mut key: Vec<(Place, u64)> = self.threads.iter().map(number).collect::<Option<_>>()?;
         key.sort_unstable();
-        let mut states = self.shared.states.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = states.len() as u64;
-        Some(*states.entry((key.into(), at.complete)).or_insert(next))
+        let mut numbers = self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(numbers.number((key.into(), at.complete)))
     }
 
     fn bias(&mut self, _at: &At) -> Result<Option<(TokenId, f32)>> {
