@@ -75,7 +75,7 @@ pub trait Matcher: Send + Sync {
     ///
     /// # Errors
     /// As [`Matcher::allowed`].
-    fn wider(&mut self) -> Result<Option<AllowedTokens<'_>>> {
+    fn allowed_superset(&mut self) -> Result<Option<AllowedTokens<'_>>> {
         Ok(None)
     }
 
@@ -204,7 +204,7 @@ pub trait Matcher: Send + Sync {
     ///
     /// # Errors
     /// As [`Matcher::allowed`].
-    fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
+    fn accepted_prefix(&mut self, bytes: &[u8]) -> Result<usize> {
         let is_closed = self.is_finished() && !self.after_end().is_free();
         Ok(if is_closed { 0 } else { bytes.len() })
     }

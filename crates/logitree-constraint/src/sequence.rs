@@ -77,11 +77,11 @@ pub trait States: Clone + Send + Sync + 'static {
         Ok(if self.is_ready(at) { Some(self.allowed(at)?.contains(token)) } else { None })
     }
 
-    /// As [`Matcher::wider`].
+    /// As [`Matcher::allowed_superset`].
     ///
     /// # Errors
     /// As [`Matcher::allowed`].
-    fn wider<'a>(&'a mut self, _at: &'a Self::At) -> Result<Option<AllowedTokens<'a>>> {
+    fn allowed_superset<'a>(&'a mut self, _at: &'a Self::At) -> Result<Option<AllowedTokens<'a>>> {
         Ok(None)
     }
 
@@ -183,12 +183,12 @@ pub trait States: Clone + Send + Sync + 'static {
         self.speaker_mut(at).map_or(Ok(Vec::new()), |matcher| matcher.expected_after(bytes))
     }
 
-    /// As [`Matcher::taken`].
+    /// As [`Matcher::accepted_prefix`].
     ///
     /// # Errors
     /// As [`Matcher::allowed`].
-    fn taken(&mut self, at: &Self::At, bytes: &[u8]) -> Result<usize> {
-        self.speaker_mut(at).map_or(Ok(bytes.len()), |matcher| matcher.taken(bytes))
+    fn accepted_prefix(&mut self, at: &Self::At, bytes: &[u8]) -> Result<usize> {
+        self.speaker_mut(at).map_or(Ok(bytes.len()), |matcher| matcher.accepted_prefix(bytes))
     }
 
     /// As [`Matcher::certain`].
@@ -324,11 +324,11 @@ impl<S: States> Matcher for Sequence<S> {
         self.states.allowed(at).map_err(|error| placed::<S>(error, accepted))
     }
 
-    fn wider(&mut self) -> Result<Option<AllowedTokens<'_>>> {
+    fn allowed_superset(&mut self) -> Result<Option<AllowedTokens<'_>>> {
         if self.is_finished() {
             return Ok(None);
         }
-        self.states.wider(self.history.at())
+        self.states.allowed_superset(self.history.at())
     }
 
     fn write(&mut self, words: &mut [u32]) -> Result<()> {
@@ -493,11 +493,11 @@ impl<S: States> Matcher for Sequence<S> {
         self.states.expected_after(self.history.at(), bytes)
     }
 
-    fn taken(&mut self, bytes: &[u8]) -> Result<usize> {
+    fn accepted_prefix(&mut self, bytes: &[u8]) -> Result<usize> {
         if self.is_finished() {
             return Ok(if self.after_end().is_free() { bytes.len() } else { 0 });
         }
-        self.states.taken(self.history.at(), bytes)
+        self.states.accepted_prefix(self.history.at(), bytes)
     }
 
     fn certain(&mut self, most: usize) -> Result<Option<Certain>> {

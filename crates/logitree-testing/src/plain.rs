@@ -6,7 +6,7 @@ use logitree::{Result, TokenId};
 
 use crate::laws::forced_slowly;
 
-/// A matcher that has nothing but what it must: no certain bytes of its own, no numbers of states, no wider tokens, and its
+/// A matcher that has nothing but what it must: no certain bytes of its own, no numbers of states, no superset of the allowed tokens, and its
 /// forced tokens one by one.
 pub struct Plain(pub Box<dyn Matcher>);
 

@@ -83,7 +83,7 @@ impl<K: Eq + Hash, V: Clone, const MOST: usize> Memo<K, V, MOST> {
     }
 }
 
-/// Numbers of states, at most `MOST` of which are known again. No number is given twice.
+/// Numbers of states: at most `MOST` are known again, and no number is given twice.
 #[derive(Debug)]
 pub struct Numbers<K, const MOST: usize> {
     known: Memo<K, u64, MOST>,

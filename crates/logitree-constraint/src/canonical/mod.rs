@@ -605,7 +605,7 @@ impl States for Spelled {
         self.spending(|here| Ok(Some(here.inner.is_allowed(token)? && here.decide(token)?.is_some())))
     }
 
-    fn wider<'a>(&'a mut self, _at: &'a Self::At) -> Result<Option<AllowedTokens<'a>>> {
+    fn allowed_superset<'a>(&'a mut self, _at: &'a Self::At) -> Result<Option<AllowedTokens<'a>>> {
         if self.is_known() {
             return Ok(None);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::live::{Key, Live, LiveMatcher};
+use super::searched::{Key, Searchable, SearchedMatcher};
 use super::threads::is_complete;
 use crate::finder::{Finder, START};
 use crate::query::ByteTokens;
@@ -68,7 +68,7 @@ pub(super) fn without(
     };
     let bytewise = inner.bytewise().is_some();
     let state = BanState { banned: Arc::new(banned), inner, bytewise, nodes: vec![START] };
-    Ok(Box::new(LiveMatcher::new(state, vocabulary, false, "everything is banned")?))
+    Ok(Box::new(SearchedMatcher::new(state, vocabulary, false, "everything is banned")?))
 }
 
 impl BanState {
@@ -77,7 +77,7 @@ impl BanState {
     }
 }
 
-impl Live for BanState {
+impl Searchable for BanState {
     fn key(&self) -> Option<Key> {
         Some((self.inner.state()?, u64::from(self.node())))
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::live::{Key, Live, LiveMatcher};
+use super::searched::{Key, Searchable, SearchedMatcher};
 use super::threads::is_complete;
 use crate::Matcher;
 use crate::{Result, TokenId};
@@ -29,10 +29,10 @@ pub(super) fn both(
     vocabulary: &Arc<Vocabulary>,
 ) -> Result<Box<dyn Matcher>> {
     let state = Both { sides: [a, b], ends: vocabulary.end_of_generation().into(), size: vocabulary.len() };
-    Ok(Box::new(LiveMatcher::new(state, vocabulary, false, "the intersection is empty")?))
+    Ok(Box::new(SearchedMatcher::new(state, vocabulary, false, "the intersection is empty")?))
 }
 
-impl Live for Both {
+impl Searchable for Both {
     fn key(&self) -> Option<Key> {
         Some((self.sides[0].state()?, self.sides[1].state()?))
     }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashSet;
 
-use super::live::{Key, Live, LiveMatcher};
 use super::search::{Known, MAX_TRIED};
+use super::searched::{Key, Searchable, SearchedMatcher};
 use super::threads::is_complete;
 use crate::query::{shortest_ending, ByteTokens};
 use crate::Matcher;
@@ -32,7 +32,7 @@ const TAKE: u64 = 8;
 
 /// How many tokens there must be, or may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Bound {
+pub(super) enum TokenCount {
     AtLeast(usize),
     AtMost(usize),
 }
@@ -42,7 +42,7 @@ type Followers = Arc<[(u64, TokenId)]>;
 
 /// What all states share.
 struct Shared {
-    bound: Bound,
+    bound: TokenCount,
     vocabulary: Arc<Vocabulary>,
     spelling: ByteTokens,
     longest: usize,
@@ -74,7 +74,7 @@ pub(super) struct Counted {
 /// [`ErrorKind::Constraint`] if there is no such output; [`ErrorKind::Limit`] if that is not decided within the limits.
 pub(super) fn counted(
     inner: Box<dyn Matcher>,
-    bound: Bound,
+    bound: TokenCount,
     vocabulary: &Arc<Vocabulary>,
 ) -> Result<Box<dyn Matcher>> {
     let longest =
@@ -90,10 +90,10 @@ pub(super) fn counted(
     let bytewise = inner.bytewise().is_some();
     let state = Counted { shared: Arc::new(shared), inner, bytewise, count: 0 };
     let (empty, deep) = match bound {
-        Bound::AtLeast(n) => (format!("no output has {n} tokens or more"), true),
-        Bound::AtMost(n) => (format!("no output has {n} tokens or fewer"), false),
+        TokenCount::AtLeast(n) => (format!("no output has {n} tokens or more"), true),
+        TokenCount::AtMost(n) => (format!("no output has {n} tokens or fewer"), false),
     };
-    Ok(Box::new(LiveMatcher::new(state, vocabulary, deep, &empty)?))
+    Ok(Box::new(SearchedMatcher::new(state, vocabulary, deep, &empty)?))
 }
 
 impl Shared {
@@ -129,16 +129,16 @@ impl Counted {
     /// The tokens that may still come, with a maximum.
     fn left(&self) -> usize {
         match self.shared.bound {
-            Bound::AtLeast(_) => usize::MAX,
-            Bound::AtMost(most) => most.saturating_sub(self.count),
+            TokenCount::AtLeast(_) => usize::MAX,
+            TokenCount::AtMost(most) => most.saturating_sub(self.count),
         }
     }
 
     /// The tokens that must still come, with a minimum.
     fn missing(&self) -> usize {
         match self.shared.bound {
-            Bound::AtLeast(least) => least.saturating_sub(self.count),
-            Bound::AtMost(_) => 0,
+            TokenCount::AtLeast(least) => least.saturating_sub(self.count),
+            TokenCount::AtMost(_) => 0,
         }
     }
 
@@ -238,11 +238,11 @@ fn undecided(left: usize) -> Error {
     Error::new(ErrorKind::Limit, message).help("allow more tokens")
 }
 
-impl Live for Counted {
+impl Searchable for Counted {
     fn key(&self) -> Option<Key> {
         let count = match self.shared.bound {
-            Bound::AtLeast(_) => self.missing(),
-            Bound::AtMost(_) => self.left(),
+            TokenCount::AtLeast(_) => self.missing(),
+            TokenCount::AtMost(_) => self.left(),
         };
         Some((self.inner.state()?, count as u64))
     }
@@ -283,27 +283,27 @@ impl Live for Counted {
         Ok(())
     }
 
-    fn is_alive(&mut self, known: &Known) -> Result<bool> {
+    fn can_complete(&mut self, known: &Known) -> Result<bool> {
         match self.shared.bound {
-            Bound::AtMost(_) => self.ends_within(self.left()),
+            TokenCount::AtMost(_) => self.ends_within(self.left()),
             // Whatever is allowed can be completed.
-            Bound::AtLeast(_) if self.missing() == 0 => Ok(true),
-            Bound::AtLeast(_) => known.is_alive(self.clone()),
+            TokenCount::AtLeast(_) if self.missing() == 0 => Ok(true),
+            TokenCount::AtLeast(_) => known.can_complete(self.clone()),
         }
     }
 
     fn all_keep_completable(&mut self, known: &Known, words: &[u32]) -> Result<bool> {
-        if matches!(self.shared.bound, Bound::AtLeast(_)) && self.missing() <= 1 {
+        if matches!(self.shared.bound, TokenCount::AtLeast(_)) && self.missing() <= 1 {
             return Ok(true);
         }
         let Some(followers) = self.followers(words)? else { return Ok(false) };
         for &(state, token) in &*followers {
             let fits = match self.shared.bound {
-                Bound::AtMost(_) => {
+                TokenCount::AtMost(_) => {
                     let ending = self.shared.endings().get(&state).flatten();
                     ending.is_some_and(|ending| ending.tokens < self.left())
                 }
-                Bound::AtLeast(_) => known.get(&(state, self.missing() as u64 - 1)) == Some(true),
+                TokenCount::AtLeast(_) => known.get(&(state, self.missing() as u64 - 1)) == Some(true),
             };
             if fits {
                 continue;
@@ -311,7 +311,7 @@ impl Live for Counted {
             if !self.take(token)? {
                 return Ok(false);
             }
-            let alive = self.is_alive(known);
+            let alive = self.can_complete(known);
             self.rollback(1)?;
             if !alive? {
                 return Ok(false);

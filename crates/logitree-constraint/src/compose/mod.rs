@@ -5,7 +5,7 @@
 //! grammars only               rules are joined, and the result is a grammar          join, regular
 //! grammar and regular         rules that are intersected, and the result is a grammar
 //! bytes only                  languages are joined or met, byte by byte              language
-//! anything else               matchers take the same tokens                          threads, live
+//! anything else               matchers take the same tokens                          threads, searched
 //! ```
 //!
 //! A composition is *bytewise* where all of its parts are: grammars and recognisers. Neighbours that are both bytewise may
@@ -16,9 +16,9 @@
 mod ban;
 mod both;
 mod counts;
-pub(super) mod live;
 pub(super) mod plan;
 mod search;
+pub(super) mod searched;
 mod threads;
 
 use std::ops::Range;
@@ -34,7 +34,7 @@ use super::language::product::Product;
 use super::language::{LanguageMatcher, SharedLanguage};
 use super::{Constraint, Grammar, GrammarLimits, Matcher};
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
-use counts::Bound;
+use counts::TokenCount;
 use logitree_grammar::ast::GrammarNode;
 use logitree_grammar::rules::{RuleBody, RuleId, Rules};
 use logitree_grammar::Regex;
@@ -83,11 +83,11 @@ enum Kind {
         words: Vec<String>,
         tokens: Vec<Vec<TokenId>>,
     },
-    Count(Composition, Bound),
+    Count(Composition, TokenCount),
 }
 
-/// A composition met with a vocabulary, as far as its kind allows.
-enum Met {
+/// A composition bound to a vocabulary, as far as its kind allows.
+enum Bound {
     /// Rules, and the constraint of the same rules where it is known.
     Rules(Arc<Rules>, Option<Arc<dyn Constraint>>),
     Language(SharedLanguage),
@@ -96,7 +96,7 @@ enum Met {
 }
 
 /// The parts of a sequence, each with the parts of the composition that it covers.
-type Covered = Vec<(Met, Range<usize>)>;
+type Covered = Vec<(Bound, Range<usize>)>;
 
 impl Composition {
     fn new(kind: Kind) -> Result<Composition> {
@@ -207,7 +207,7 @@ impl Composition {
     /// # Errors
     /// As [`Composition::then`].
     pub fn at_least(&self, n: usize) -> Result<Composition> {
-        Composition::new(Kind::Count(self.clone(), Bound::AtLeast(n)))
+        Composition::new(Kind::Count(self.clone(), TokenCount::AtLeast(n)))
     }
 
     /// The outputs of at most `n` tokens, those that end the generation not counted.
@@ -215,7 +215,7 @@ impl Composition {
     /// # Errors
     /// As [`Composition::then`].
     pub fn at_most(&self, n: usize) -> Result<Composition> {
-        Composition::new(Kind::Count(self.clone(), Bound::AtMost(n)))
+        Composition::new(Kind::Count(self.clone(), TokenCount::AtMost(n)))
     }
 
     /// A matcher that says which parts of the outermost sequence may be running: [`ComposedMatcher::active`].
@@ -244,7 +244,7 @@ impl Composition {
                 Kind::Repeat { of, min, max } => (recorded(&(min, max)), slice::from_ref(of)),
                 Kind::Both(both) | Kind::Until(both) => (Vec::new(), &both[..]),
                 Kind::Ban { of, words, tokens } => (recorded(&(words, tokens)), slice::from_ref(of)),
-                Kind::Count(of, bound) => (recorded(bound), slice::from_ref(of)),
+                Kind::Count(of, count) => (recorded(count), slice::from_ref(of)),
             };
             let parts: Vec<_> = parts.iter().map(Composition::content).collect::<Option<_>>()?;
             let bytes = given.len() + parts.iter().map(|part| part.len()).sum::<usize>();
@@ -256,61 +256,61 @@ impl Composition {
         self.0.content.get_or_init(make).as_ref()
     }
 
-    fn meet(&self, vocabulary: &Arc<Vocabulary>) -> Result<Met> {
+    fn bind(&self, vocabulary: &Arc<Vocabulary>) -> Result<Bound> {
         match &self.0.kind {
-            Kind::Grammar(node) => Ok(Met::Rules(node.rules()?, Some(Arc::new(node.clone())))),
-            Kind::Other(constraint) => Ok(Met::of(constraint.matcher(vocabulary)?)),
+            Kind::Grammar(node) => Ok(Bound::Rules(node.rules()?, Some(Arc::new(node.clone())))),
+            Kind::Other(constraint) => Ok(Bound::of(constraint.matcher(vocabulary)?)),
             Kind::Then(parts) => {
                 let mut runs = sequence(parts, vocabulary)?;
                 match runs.len() {
                     1 => Ok(runs.swap_remove(0).0),
                     _ => arranged(runs, vocabulary, RuleBody::Seq)
-                        .map(|(order, parts)| Met::Tokens(order, parts)),
+                        .map(|(order, parts)| Bound::Tokens(order, parts)),
                 }
             }
             Kind::Either(parts) => {
-                let all = parts.iter().map(|part| part.meet(vocabulary)).collect::<Result<_>>()?;
+                let all = parts.iter().map(|part| part.bind(vocabulary)).collect::<Result<_>>()?;
                 joined(all, vocabulary, RuleBody::Alt)
             }
-            Kind::Repeat { of, min, max } => joined(vec![of.meet(vocabulary)?], vocabulary, |mut parts| {
+            Kind::Repeat { of, min, max } => joined(vec![of.bind(vocabulary)?], vocabulary, |mut parts| {
                 RuleBody::Repeat { of: Box::new(parts.swap_remove(0)), min: *min, max: *max }
             }),
-            Kind::Both([a, b]) => both(a.meet(vocabulary)?, b.meet(vocabulary)?, vocabulary),
+            Kind::Both([a, b]) => both(a.bind(vocabulary)?, b.bind(vocabulary)?, vocabulary),
             Kind::Until([text, stop]) => until(text, stop, vocabulary),
             Kind::Ban { of, words, tokens } => {
-                let met = without_words(of.meet(vocabulary)?, words, vocabulary)?;
+                let bound = without_words(of.bind(vocabulary)?, words, vocabulary)?;
                 if tokens.is_empty() {
-                    return Ok(met);
+                    return Ok(bound);
                 }
-                ban::without(met.matcher(vocabulary)?, tokens, vocabulary).map(Met::alone)
+                ban::without(bound.matcher(vocabulary)?, tokens, vocabulary).map(Bound::alone)
             }
-            Kind::Count(of, bound) => {
-                let inner = of.meet(vocabulary)?.matcher(vocabulary)?;
-                counts::counted(inner, *bound, vocabulary).map(Met::alone)
+            Kind::Count(of, count) => {
+                let inner = of.bind(vocabulary)?.matcher(vocabulary)?;
+                counts::counted(inner, *count, vocabulary).map(Bound::alone)
             }
         }
     }
 }
 
 /// A text, then the first text of `stop`.
-fn until(text: &Composition, stop: &Composition, vocabulary: &Arc<Vocabulary>) -> Result<Met> {
-    let regular = stop.meet(vocabulary)?.rules().and_then(|rules| rules.regular());
+fn until(text: &Composition, stop: &Composition, vocabulary: &Arc<Vocabulary>) -> Result<Bound> {
+    let regular = stop.bind(vocabulary)?.rules().and_then(|rules| rules.regular());
     let Some(regular) = regular else {
         return Err(Error::new(ErrorKind::Constraint, "what text ends with is not a regular language")
             .help("give texts, or a grammar without recursion, tokens and schemas"));
     };
-    let whole = Composition::then([text.clone(), stop.clone()])?.meet(vocabulary)?;
-    both(whole, Met::regular(first(regular)), vocabulary)
+    let whole = Composition::then([text.clone(), stop.clone()])?.bind(vocabulary)?;
+    both(whole, Bound::regular(first(regular)), vocabulary)
 }
 
 /// The texts in which no word occurs.
-fn without_words(met: Met, words: &[String], vocabulary: &Arc<Vocabulary>) -> Result<Met> {
+fn without_words(bound: Bound, words: &[String], vocabulary: &Arc<Vocabulary>) -> Result<Bound> {
     if words.is_empty() {
-        return Ok(met);
+        return Ok(bound);
     }
     let words = Regex::or(words.iter().map(|word| Regex::text(word.as_str())));
     let anywhere = Regex::concat([Regex::anything(), words, Regex::anything()]);
-    both(met, Met::regular(anywhere.not()), vocabulary)
+    both(bound, Bound::regular(anywhere.not()), vocabulary)
 }
 
 /// The texts that end with a text of `stop` and have none before.
@@ -344,26 +344,30 @@ fn flat(
 /// The parts of a sequence, neighbours that are grammars or bytewise joined, each with the parts that it covers.
 fn sequence(parts: &[Composition], vocabulary: &Arc<Vocabulary>) -> Result<Covered> {
     let parts = parts.iter().enumerate();
-    let mets = parts.map(|(at, part)| Ok((part.meet(vocabulary)?, at..at + 1))).collect::<Result<_>>()?;
-    let runs = grouped(mets, |met| met.rules().is_some(), vocabulary)?.into_iter();
+    let bounds = parts.map(|(at, part)| Ok((part.bind(vocabulary)?, at..at + 1))).collect::<Result<_>>()?;
+    let runs = grouped(bounds, |bound| bound.rules().is_some(), vocabulary)?.into_iter();
     let narrowed =
-        runs.map(|(met, covers)| Ok((met.narrowed(vocabulary)?, covers))).collect::<Result<_>>()?;
-    grouped(narrowed, Met::is_bytewise, vocabulary)
+        runs.map(|(bound, covers)| Ok((bound.narrowed(vocabulary)?, covers))).collect::<Result<_>>()?;
+    grouped(narrowed, Bound::is_bytewise, vocabulary)
 }
 
 /// The parts of a sequence, neighbours of a kind joined.
-fn grouped(parts: Covered, is_kind: impl Fn(&Met) -> bool, vocabulary: &Arc<Vocabulary>) -> Result<Covered> {
-    let mut runs: Vec<(Vec<Met>, Range<usize>)> = Vec::new();
-    for (met, covers) in parts {
+fn grouped(
+    parts: Covered,
+    is_kind: impl Fn(&Bound) -> bool,
+    vocabulary: &Arc<Vocabulary>,
+) -> Result<Covered> {
+    let mut runs: Vec<(Vec<Bound>, Range<usize>)> = Vec::new();
+    for (bound, covers) in parts {
         match runs.last_mut() {
-            Some((run, before)) if is_kind(&met) && is_kind(&run[0]) => {
-                run.push(met);
+            Some((run, before)) if is_kind(&bound) && is_kind(&run[0]) => {
+                run.push(bound);
                 before.end = covers.end;
             }
-            _ => runs.push((vec![met], covers)),
+            _ => runs.push((vec![bound], covers)),
         }
     }
-    let one = |mut run: Vec<Met>| match run.len() {
+    let one = |mut run: Vec<Bound>| match run.len() {
         1 => Ok(run.swap_remove(0)),
         _ => joined(run, vocabulary, RuleBody::Seq),
     };
@@ -372,22 +376,22 @@ fn grouped(parts: Covered, is_kind: impl Fn(&Met) -> bool, vocabulary: &Arc<Voca
 
 /// Parts in an order: rules where all are rules, a language where all are bytewise, else parts over tokens.
 fn joined(
-    parts: Vec<Met>,
+    parts: Vec<Bound>,
     vocabulary: &Arc<Vocabulary>,
     order: impl FnOnce(Vec<RuleBody>) -> RuleBody,
-) -> Result<Met> {
-    let rules: Option<Vec<Arc<Rules>>> = parts.iter().map(Met::rules).collect();
+) -> Result<Bound> {
+    let rules: Option<Vec<Arc<Rules>>> = parts.iter().map(Bound::rules).collect();
     if let Some(rules) = rules {
-        return Ok(Met::Rules(Arc::new(Rules::joined(&rules, order)), None));
+        return Ok(Bound::Rules(Arc::new(Rules::joined(&rules, order)), None));
     }
     let parts = parts.into_iter().map(|part| part.narrowed(vocabulary)).collect::<Result<Vec<_>>>()?;
-    if !parts.iter().all(Met::is_bytewise) {
+    if !parts.iter().all(Bound::is_bytewise) {
         let parts = parts.into_iter().map(|part| (part, 0..1)).collect();
-        return arranged(parts, vocabulary, order).map(|(order, parts)| Met::Tokens(order, parts));
+        return arranged(parts, vocabulary, order).map(|(order, parts)| Bound::Tokens(order, parts));
     }
     let languages: Vec<_> = parts.into_iter().map(|part| part.language(vocabulary)).collect::<Result<_>>()?;
     let order = order((0..languages.len()).map(|part| RuleBody::Ref(RuleId::new(part))).collect());
-    Ok(Met::Language(Arc::new(Joined::new(order, languages)?)))
+    Ok(Bound::Language(Arc::new(Joined::new(order, languages)?)))
 }
 
 /// Parts over tokens in an order.
@@ -397,8 +401,8 @@ fn arranged(
     order: impl FnOnce(Vec<RuleBody>) -> RuleBody,
 ) -> Result<(RuleBody, Vec<Part>)> {
     let (mut orders, mut all) = (Vec::new(), Vec::new());
-    for (met, covers) in parts {
-        let (inner, inside) = met.tokens(vocabulary)?;
+    for (bound, covers) in parts {
+        let (inner, inside) = bound.tokens(vocabulary)?;
         orders.push(inner.shifted(all.len()));
         all.extend(inside.into_iter().map(|part| Part { covers: covers.clone(), ..part }));
     }
@@ -406,87 +410,87 @@ fn arranged(
 }
 
 /// What both allow.
-fn both(a: Met, b: Met, vocabulary: &Arc<Vocabulary>) -> Result<Met> {
-    let regular = |met: &Met| met.rules().and_then(|rules| rules.regular());
+fn both(a: Bound, b: Bound, vocabulary: &Arc<Vocabulary>) -> Result<Bound> {
+    let regular = |bound: &Bound| bound.rules().and_then(|rules| rules.regular());
     if let (Some(a), Some(b)) = (regular(&a), regular(&b)) {
-        return Ok(Met::regular(Regex::and([a, b])));
+        return Ok(Bound::regular(Regex::and([a, b])));
     }
     let (a, b) = (a.narrowed(vocabulary)?, b.narrowed(vocabulary)?);
     for (rules, other) in [(&a, &b), (&b, &a)] {
         if let (Some(rules), Some(regex)) = (rules.rules(), regular(other)) {
-            if let Some(met) = intersected(&rules, regex, vocabulary)? {
-                return Ok(met);
+            if let Some(bound) = intersected(&rules, regex, vocabulary)? {
+                return Ok(bound);
             }
         }
     }
     if a.is_bytewise() && b.is_bytewise() {
         let product = Product::new(a.language(vocabulary)?, b.language(vocabulary)?)?;
-        return Ok(Met::Language(Arc::new(product)));
+        return Ok(Bound::Language(Arc::new(product)));
     }
-    both::both(a.matcher(vocabulary)?, b.matcher(vocabulary)?, vocabulary).map(Met::alone)
+    both::both(a.matcher(vocabulary)?, b.matcher(vocabulary)?, vocabulary).map(Bound::alone)
 }
 
 /// Rules and a regular language as rules; `None` where that takes more than the limits.
-fn intersected(rules: &Arc<Rules>, regex: Regex, vocabulary: &Arc<Vocabulary>) -> Result<Option<Met>> {
+fn intersected(rules: &Arc<Rules>, regex: Regex, vocabulary: &Arc<Vocabulary>) -> Result<Option<Bound>> {
     let both = Arc::new(Rules::both(rules, regex));
     match Grammar::new(Arc::clone(&both), vocabulary, None, GrammarLimits::default()) {
-        Ok(grammar) => Ok(Some(Met::Rules(both, Some(Arc::new(grammar))))),
+        Ok(grammar) => Ok(Some(Bound::Rules(both, Some(Arc::new(grammar))))),
         Err(error) if error.kind == ErrorKind::Limit && !interrupt::must_end() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-impl Met {
+impl Bound {
     /// A part over tokens, or the language of one that only looks at bytes.
-    fn of(matcher: Box<dyn Matcher>) -> Met {
+    fn of(matcher: Box<dyn Matcher>) -> Bound {
         match matcher.bytewise() {
-            Some(bytewise) => Met::Language(bytewise.rest()),
-            None => Met::alone(matcher),
+            Some(bytewise) => Bound::Language(bytewise.rest()),
+            None => Bound::alone(matcher),
         }
     }
 
-    fn alone(matcher: Box<dyn Matcher>) -> Met {
+    fn alone(matcher: Box<dyn Matcher>) -> Bound {
         let (order, parts) = alone(matcher);
-        Met::Tokens(order, parts)
+        Bound::Tokens(order, parts)
     }
 
-    fn regular(regex: Regex) -> Met {
-        Met::Rules(Arc::new(Rules::lexeme(regex)), None)
+    fn regular(regex: Regex) -> Bound {
+        Bound::Rules(Arc::new(Rules::lexeme(regex)), None)
     }
 
     fn rules(&self) -> Option<Arc<Rules>> {
         match self {
-            Met::Rules(rules, _) => Some(Arc::clone(rules)),
+            Bound::Rules(rules, _) => Some(Arc::clone(rules)),
             _ => None,
         }
     }
 
     /// Rules that name tokens as the part over tokens that they are; anything else as it is.
-    fn narrowed(self, vocabulary: &Arc<Vocabulary>) -> Result<Met> {
+    fn narrowed(self, vocabulary: &Arc<Vocabulary>) -> Result<Bound> {
         match &self {
-            Met::Rules(rules, _) if rules.names_tokens() => Ok(Met::alone(self.matcher(vocabulary)?)),
+            Bound::Rules(rules, _) if rules.names_tokens() => Ok(Bound::alone(self.matcher(vocabulary)?)),
             _ => Ok(self),
         }
     }
 
     fn is_bytewise(&self) -> bool {
-        !matches!(self, Met::Tokens(..))
+        !matches!(self, Bound::Tokens(..))
     }
 
     fn matcher(self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         match self {
-            Met::Rules(_, Some(bound)) => bound.matcher(vocabulary),
-            Met::Rules(rules, None) => {
+            Bound::Rules(_, Some(bound)) => bound.matcher(vocabulary),
+            Bound::Rules(rules, None) => {
                 Grammar::new(rules, vocabulary, None, GrammarLimits::default())?.matcher()
             }
-            Met::Language(language) => Ok(Box::new(LanguageMatcher::new(language, vocabulary)?)),
-            Met::Tokens(RuleBody::Ref(_), mut parts) => Ok(parts.swap_remove(0).matcher),
-            Met::Tokens(order, parts) => Ok(Box::new(ComposedMatcher::new(order, parts, vocabulary)?)),
+            Bound::Language(language) => Ok(Box::new(LanguageMatcher::new(language, vocabulary)?)),
+            Bound::Tokens(RuleBody::Ref(_), mut parts) => Ok(parts.swap_remove(0).matcher),
+            Bound::Tokens(order, parts) => Ok(Box::new(ComposedMatcher::new(order, parts, vocabulary)?)),
         }
     }
 
     fn language(self, vocabulary: &Arc<Vocabulary>) -> Result<SharedLanguage> {
-        if let Met::Language(language) = self {
+        if let Bound::Language(language) = self {
             return Ok(language);
         }
         self.matcher(vocabulary)?.bytewise().map(super::Bytewise::rest).ok_or_else(|| {
@@ -499,7 +503,7 @@ impl Met {
 
     fn tokens(self, vocabulary: &Arc<Vocabulary>) -> Result<(RuleBody, Vec<Part>)> {
         match self {
-            Met::Tokens(order, parts) => Ok((order, parts)),
+            Bound::Tokens(order, parts) => Ok((order, parts)),
             other => Ok(alone(other.matcher(vocabulary)?)),
         }
     }
@@ -522,7 +526,7 @@ impl Constraint for Composition {
     /// regular; [`ErrorKind::Limit`] if that is not decided within the limits.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         copied(vocabulary, self.key(), self, |vocabulary| {
-            with_call_room(|| self.meet(vocabulary)?.matcher(vocabulary))
+            with_call_room(|| self.bind(vocabulary)?.matcher(vocabulary))
         })
     }
 
@@ -555,8 +559,12 @@ impl Constraint for Composition {
             Kind::Ban { of, words, tokens } => {
                 written("ban", [("of", of.form()?), ("words", json!(words)), ("tokens", json!(tokens))])
             }
-            Kind::Count(of, Bound::AtLeast(n)) => written("at_least", [("of", of.form()?), ("n", json!(n))]),
-            Kind::Count(of, Bound::AtMost(n)) => written("at_most", [("of", of.form()?), ("n", json!(n))]),
+            Kind::Count(of, TokenCount::AtLeast(n)) => {
+                written("at_least", [("of", of.form()?), ("n", json!(n))])
+            }
+            Kind::Count(of, TokenCount::AtMost(n)) => {
+                written("at_most", [("of", of.form()?), ("n", json!(n))])
+            }
         })
     }
 }

@@ -4,7 +4,7 @@
 //! The slow version tries every sequence of tokens. Where a state allows many tokens that matter only by their bytes, those
 //! of one byte spell every continuation.
 
-use super::live::{Key, Live};
+use super::searched::{Key, Searchable};
 use crate::reachable::{Completable, Reached};
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
 
@@ -51,7 +51,7 @@ impl Known {
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] if that is not decided by [`MAX_TRIED`] tokens; those of the state.
-    pub fn is_alive<S: Live>(&self, start: S) -> Result<bool> {
+    pub fn can_complete<S: Searchable>(&self, start: S) -> Result<bool> {
         let reached = Reached::new(start.key());
         let mut search = Search { known: self, state: start, at: 0, reached, tokens: vec![(0, 0)], tried: 0 };
         let found = if self.deep { search.deep() } else { search.wide() }?;
@@ -60,7 +60,7 @@ impl Known {
     }
 }
 
-impl<S: Live> Search<'_, S> {
+impl<S: Searchable> Search<'_, S> {
     /// Whether the state, which is at `at`, is complete or known to lead to something that is.
     fn is_found(&mut self, at: usize) -> Result<bool> {
         Ok(self.reached.is_known(at, &self.known.states) || self.state.is_complete()?)

@@ -11,8 +11,8 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::live::MAX_NUMBERED;
 use super::plan::{Beginning, Place, Plan};
+use super::searched::MAX_NUMBERED;
 use crate::sequence::{History, Scratch};
 use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -415,17 +415,17 @@ impl States for ThreadStates {
     fn expected_after(&mut self, _at: &At, bytes: &[u8]) -> Result<Vec<String>> {
         let mut all: Vec<String> = Vec::new();
         for thread in &mut self.threads {
-            if thread.matcher.taken(bytes)? == bytes.len() {
+            if thread.matcher.accepted_prefix(bytes)? == bytes.len() {
                 all.extend(thread.matcher.expected_after(bytes)?);
             }
         }
         Ok(all)
     }
 
-    fn taken(&mut self, _at: &At, bytes: &[u8]) -> Result<usize> {
+    fn accepted_prefix(&mut self, _at: &At, bytes: &[u8]) -> Result<usize> {
         let mut most = 0;
         for thread in &mut self.threads {
-            most = most.max(thread.matcher.taken(bytes)?);
+            most = most.max(thread.matcher.accepted_prefix(bytes)?);
         }
         Ok(most)
     }

@@ -137,7 +137,7 @@ impl States for GrammarStates {
         GrammarLanguage::walk(&self.engine).expected_after(state(at.config), bytes)
     }
 
-    fn taken(&mut self, at: &At, bytes: &[u8]) -> Result<usize> {
+    fn accepted_prefix(&mut self, at: &At, bytes: &[u8]) -> Result<usize> {
         GrammarLanguage::walk(&self.engine).walked(state(at.config), bytes).map(|(_, taken)| taken)
     }
 

@@ -420,7 +420,7 @@ impl States for LanguageStates {
         self.shared.language.expected_after(at.state.clone(), bytes)
     }
 
-    fn taken(&mut self, at: &At, bytes: &[u8]) -> Result<usize> {
+    fn accepted_prefix(&mut self, at: &At, bytes: &[u8]) -> Result<usize> {
         self.shared.language.walked(at.state.clone(), bytes).map(|(_, taken)| taken)
     }
 

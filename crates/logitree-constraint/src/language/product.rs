@@ -29,7 +29,7 @@ impl Product {
     /// [`ErrorKind::Constraint`] if no text is in both; [`ErrorKind::Limit`] if the search does not decide it.
     pub fn new(a: SharedLanguage, b: SharedLanguage) -> Result<Product> {
         let made = Product { sides: [a, b], states: Compounds::default(), known: Completable::default() };
-        if !made.is_alive(&made.start()?)? {
+        if !made.can_complete(&made.start()?)? {
             return Err(Error::new(ErrorKind::Constraint, "the intersection is empty")
                 .help("no text is allowed by both sides"));
         }
@@ -55,7 +55,7 @@ impl Product {
     }
 
     /// Whether a text of both continues from here, or ends.
-    fn is_alive(&self, state: &ByteState) -> Result<bool> {
+    fn can_complete(&self, state: &ByteState) -> Result<bool> {
         if let Some(known) = self.known.get(state) {
             return Ok(known);
         }
@@ -101,7 +101,7 @@ impl ByteLanguage for Product {
     fn step(&self, state: &ByteState, byte: u8) -> Result<Option<ByteState>> {
         let Some(compound) = self.states.get(state) else { return Ok(None) };
         let Some(next) = self.next(&compound, byte)? else { return Ok(None) };
-        Ok(self.is_alive(&next)?.then_some(next))
+        Ok(self.can_complete(&next)?.then_some(next))
     }
 
     fn is_end(&self, state: &ByteState) -> Result<bool> {

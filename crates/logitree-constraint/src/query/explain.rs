@@ -114,7 +114,7 @@ fn of_token(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, token: TokenId) 
         (_, false) => Some("it is a special token, which is not text"),
         _ => None,
     };
-    let taken = if text && !ends { matcher.taken(&bytes)? } else { 0 };
+    let taken = if text && !ends { matcher.accepted_prefix(&bytes)? } else { 0 };
     let expected = matcher.expected_after(&bytes[..taken])?;
     let whole = text && !ends && taken == bytes.len();
     let why = why.or(whole.then_some("its bytes may come, but not as this token"));
@@ -122,7 +122,7 @@ fn of_token(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, token: TokenId) 
 }
 
 fn of_text(matcher: &mut dyn Matcher, bytes: &[u8]) -> Result<Verdict> {
-    let taken = matcher.taken(bytes)?;
+    let taken = matcher.accepted_prefix(bytes)?;
     let expected = matcher.expected_after(&bytes[..taken])?;
     Ok(Verdict {
         token: None,

@@ -274,9 +274,9 @@ impl States for ReasoningStates {
         }
     }
 
-    fn taken(&mut self, at: &State, bytes: &[u8]) -> Result<usize> {
+    fn accepted_prefix(&mut self, at: &State, bytes: &[u8]) -> Result<usize> {
         if let Some(speaker) = self.speaker_mut(at) {
-            return speaker.taken(bytes);
+            return speaker.accepted_prefix(bytes);
         }
         if !self.find_few(at) {
             return Ok(bytes.len());

@@ -570,10 +570,10 @@ fn greatest(chain: &mut Chain, regions: &mut Regions, logits: Floats<'_>) -> Res
     if !chain.takes_greatest() {
         return Ok(None);
     }
-    let picked = match regions.wider()? {
+    let picked = match regions.allowed_superset()? {
         None | Some(AllowedTokens::Ids(&[_])) => return Ok(None),
         // Logits that are no numbers may be those of tokens that are not allowed.
-        Some(wider) => chain.draw(logits, wider).ok(),
+        Some(superset) => chain.draw(logits, superset).ok(),
     };
     if let Some(token) = picked {
         if regions.is_allowed(token)? {

@@ -89,9 +89,9 @@ impl Regions {
     }
 
     /// More tokens than the allowed ones, where those take longer to find.
-    pub(super) fn wider(&mut self) -> Result<Option<AllowedTokens<'_>>> {
+    pub(super) fn allowed_superset(&mut self) -> Result<Option<AllowedTokens<'_>>> {
         match self.speaker() {
-            Some(matcher) => matcher.wider(),
+            Some(matcher) => matcher.allowed_superset(),
             None => Ok(None),
         }
     }

@@ -22,7 +22,7 @@ pub(super) const MAX_NUMBERED: usize = 1 << 20;
 pub(super) type Key = (u64, u64);
 
 /// A state that tokens change in place.
-pub(super) trait Live: Clone + Send + Sync + 'static {
+pub(super) trait Searchable: Clone + Send + Sync + 'static {
     /// Its numbers, where it has them.
     fn key(&self) -> Option<Key>;
 
@@ -45,8 +45,8 @@ pub(super) trait Live: Clone + Send + Sync + 'static {
     fn rollback(&mut self, n: usize) -> Result<()>;
 
     /// Whether what was written can be completed.
-    fn is_alive(&mut self, known: &Known) -> Result<bool> {
-        known.is_alive(self.clone())
+    fn can_complete(&mut self, known: &Known) -> Result<bool> {
+        known.can_complete(self.clone())
     }
 
     /// Whether what is written can certainly be completed after each of these tokens, or after this one.
@@ -54,7 +54,7 @@ pub(super) trait Live: Clone + Send + Sync + 'static {
         Ok(false)
     }
 
-    /// As [`Live::all_keep_completable`], of one token.
+    /// As [`Searchable::all_keep_completable`], of one token.
     fn keeps_completable(&mut self, _token: TokenId) -> bool {
         false
     }
@@ -86,12 +86,12 @@ struct Shared {
     size: usize,
 }
 
-/// A matcher over live states.
-pub(super) type LiveMatcher<S> = Sequence<LiveStates<S>>;
+/// A matcher over searched states.
+pub(super) type SearchedMatcher<S> = Sequence<SearchedStates<S>>;
 
 /// A state that tokens change, and what can be completed after it.
 #[derive(Clone)]
-pub(super) struct LiveStates<S> {
+pub(super) struct SearchedStates<S> {
     shared: Arc<Shared>,
     state: S,
     /// The continuations here, once they were computed.
@@ -100,7 +100,7 @@ pub(super) struct LiveStates<S> {
     ending: Scratch<Vec<u32>>,
 }
 
-impl<S: Live> LiveMatcher<S> {
+impl<S: Searchable> SearchedMatcher<S> {
     /// `deep`: whether a search looks at long continuations first.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl<S: Live> LiveMatcher<S> {
         vocabulary: &Arc<Vocabulary>,
         deep: bool,
         empty: &str,
-    ) -> Result<LiveMatcher<S>> {
+    ) -> Result<SearchedMatcher<S>> {
         let shared = Shared {
             known: Known::new(deep),
             masks: Mutex::default(),
@@ -119,10 +119,10 @@ impl<S: Live> LiveMatcher<S> {
             after: AfterEnd::tokens(&[], vocabulary.end_of_generation()),
             size: vocabulary.len(),
         };
-        let alive = state.is_alive(&shared.known)?;
+        let alive = state.can_complete(&shared.known)?;
         let complete = state.is_complete()?;
         let mut states =
-            LiveStates { shared: Arc::new(shared), state, mask: None, ending: Scratch::default() };
+            SearchedStates { shared: Arc::new(shared), state, mask: None, ending: Scratch::default() };
         if !alive || states.continuations()?.is_empty() {
             return Err(Error::new(ErrorKind::Constraint, empty)
                 .help("no output, or only the empty one, is allowed by all parts"));
@@ -131,7 +131,7 @@ impl<S: Live> LiveMatcher<S> {
     }
 }
 
-impl<S: Live> LiveStates<S> {
+impl<S: Searchable> SearchedStates<S> {
     /// The tokens after which what is written can be completed, without those that end the generation.
     fn continuations(&mut self) -> Result<TokenSet> {
         if let Some(known) = &self.mask {
@@ -157,7 +157,7 @@ impl<S: Live> LiveStates<S> {
                 if self.state.take(token)? {
                     let found = match self.state.key().and_then(|key| shared.known.get(&key)) {
                         Some(known) => Ok(known),
-                        None => self.state.is_alive(&shared.known),
+                        None => self.state.can_complete(&shared.known),
                     };
                     self.state.rollback(1)?;
                     alive = found?;
@@ -183,7 +183,7 @@ impl<S: Live> LiveStates<S> {
     }
 }
 
-impl<S: Live> States for LiveStates<S> {
+impl<S: Searchable> States for SearchedStates<S> {
     type At = At;
 
     fn vocabulary_size(&self) -> usize {
@@ -230,7 +230,7 @@ impl<S: Live> States for LiveStates<S> {
         let shared = Arc::clone(&self.shared);
         let alive = match &mask {
             Some(_) => Ok(true),
-            None => self.state.is_alive(&shared.known),
+            None => self.state.can_complete(&shared.known),
         };
         let found = alive.and_then(|alive| if alive { self.look().map(Some) } else { Ok(None) });
         if !matches!(found, Ok(Some(_))) {
@@ -288,10 +288,10 @@ impl<S: Live> States for LiveStates<S> {
         vec![each.join("; and ")]
     }
 
-    fn taken(&mut self, _at: &At, bytes: &[u8]) -> Result<usize> {
+    fn accepted_prefix(&mut self, _at: &At, bytes: &[u8]) -> Result<usize> {
         let mut least = bytes.len();
         for matcher in self.state.matchers_mut() {
-            least = least.min(matcher.taken(bytes)?);
+            least = least.min(matcher.accepted_prefix(bytes)?);
         }
         Ok(least)
     }
