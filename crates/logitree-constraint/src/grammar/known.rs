@@ -228,7 +228,15 @@ impl Session<'_> {
         engine.machine.step(config, byte).map_err(|error| named(error, engine, config))
     }
 
-    /// Whether a text may end in `config`.
+    /// Whether a text may end in `config`. An engine that is locked is asked itself.
+    pub fn is_accepting(&mut self, config: ConfigId) -> bool {
+        match &self.engine {
+            Some(engine) => engine.machine.is_accepting(config),
+            None => self.ending(config).accepting,
+        }
+    }
+
+    /// Whether a text may end in `config`, and whether it must.
     pub fn ending(&mut self, config: ConfigId) -> Ending {
         let shared = self.shared;
         if let Some(known) = shared.read(|tables| tables.endings.get(&config).copied()) {

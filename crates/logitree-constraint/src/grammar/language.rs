@@ -65,7 +65,7 @@ impl<E: Asked> ByteLanguage for GrammarLanguage<E> {
     }
 
     fn is_end(&self, state: &ByteState) -> Result<bool> {
-        Ok(self.0.ask(|session| session.ending(config(state)).accepting))
+        Ok(self.0.ask(|session| session.is_accepting(config(state))))
     }
 
     fn bytes(&self, state: &ByteState) -> Result<ByteSet> {
