@@ -45,7 +45,7 @@ const WORDS_A_STEP: usize = 16;
 /// What the copies of a matcher share: what was found of states that have numbers.
 #[derive(Default)]
 struct Known {
-    allowed: Memo<(u64, Place), TokenSet, MAX_MASK_BYTES>,
+    allowed: Memo<(u64, Place), Arc<TokenSet>, MAX_MASK_BYTES>,
     /// Whether a state leads anywhere.
     prospects: Memo<(u64, Place), Prospect, MAX_BYTES>,
     /// States and sets of guesses from which many tokens may begin a piece, whatever the last token is.
@@ -73,7 +73,7 @@ pub struct Spelled {
     /// The steps that one call may take.
     fuel: u64,
     /// The mask here, once it was asked for.
-    allowed: Option<TokenSet>,
+    allowed: Option<Arc<TokenSet>>,
 }
 
 impl Canonical {
@@ -175,7 +175,7 @@ impl Spelled {
     }
 
     /// The mask here; never empty.
-    fn find(&mut self) -> Result<TokenSet> {
+    fn find(&mut self) -> Result<Arc<TokenSet>> {
         if let Some(found) = &self.allowed {
             return Ok(found.clone());
         }
@@ -184,7 +184,7 @@ impl Spelled {
         let found = match kept {
             Some(found) => found,
             None => {
-                let found = self.compute()?;
+                let found = Arc::new(self.compute()?);
                 if let Some(key) = key {
                     self.known().allowed.keep_bytes(key, found.clone(), found.bytes());
                 }
@@ -344,7 +344,7 @@ impl States for Spelled {
         if self.allowed.is_none() {
             self.spending(Spelled::find)?;
         }
-        Ok(self.allowed.as_ref().and_then(TokenSet::borrow).unwrap_or(AllowedTokens::Ids(&[])))
+        Ok(self.allowed.as_deref().and_then(TokenSet::borrow).unwrap_or(AllowedTokens::Ids(&[])))
     }
 
     fn next(&mut self, _at: &Self::At, token: TokenId) -> Result<Option<Self::At>> {

@@ -23,7 +23,8 @@ pub(super) struct Ending {
 
 #[derive(Default)]
 struct Tables {
-    masks: FxHashMap<ConfigId, TokenSet>,
+    /// Behind pointers: what a copy of a set does depends on its form, and a processor guesses the form wrong.
+    masks: FxHashMap<ConfigId, Arc<TokenSet>>,
     steps: FxHashMap<(ConfigId, TokenId), ConfigId>,
     endings: FxHashMap<ConfigId, Ending>,
 }
@@ -111,12 +112,12 @@ impl SharedEngine {
     }
 
     /// The mask of `config`, if it is known.
-    pub fn known_mask(&self, config: ConfigId) -> Option<TokenSet> {
+    pub fn known_mask(&self, config: ConfigId) -> Option<Arc<TokenSet>> {
         self.read(|tables| tables.masks.get(&config).cloned())
     }
 
     /// What is known of `config`: its ending and its mask.
-    pub fn known(&self, config: ConfigId) -> (Option<Ending>, Option<TokenSet>) {
+    pub fn known(&self, config: ConfigId) -> (Option<Ending>, Option<Arc<TokenSet>>) {
         self.read(|tables| (tables.endings.get(&config).copied(), tables.masks.get(&config).cloned()))
     }
 
@@ -176,7 +177,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] if finding it takes more than the limits; the error names what is expected there.
-    pub fn mask(&mut self, config: ConfigId) -> Result<TokenSet> {
+    pub fn mask(&mut self, config: ConfigId) -> Result<Arc<TokenSet>> {
         let shared = self.shared;
         if let Some(known) = shared.known_mask(config) {
             return Ok(known);
@@ -188,8 +189,9 @@ impl Session<'_> {
             return Ok(known);
         }
         let made = with_call_room(|| engine.mask(config)).map_err(|error| named(error, engine, config))?;
+        let made = Arc::new(made);
         shared.keep(engine, |tables| {
-            tables.masks.insert(config, made.clone());
+            tables.masks.insert(config, Arc::clone(&made));
         });
         Ok(made)
     }

@@ -29,7 +29,7 @@ pub(super) type GrammarMatcher = Sequence<GrammarStates>;
 pub(super) struct GrammarStates {
     engine: Arc<SharedEngine>,
     /// The mask that was found last, and its configuration.
-    mask: (ConfigId, TokenSet),
+    mask: (ConfigId, Arc<TokenSet>),
     buffer: Scratch<MaskBuffer>,
 }
 
@@ -37,7 +37,7 @@ impl GrammarMatcher {
     /// At the start of the grammar.
     pub fn new(engine: Arc<SharedEngine>) -> Self {
         let start = engine.start;
-        let mask = (DEAD, TokenSet::default());
+        let mask = (DEAD, Arc::default());
         let mut states = GrammarStates { engine, mask, buffer: Scratch::default() };
         let at = states.at(start);
         Sequence::begin(states, at)
