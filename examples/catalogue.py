@@ -24,14 +24,14 @@ every = [
     for adjective, noun, link, other in itertools.product(ADJECTIVES, NOUNS, LINKS, NOUNS)
 ]
 titles = random.Random(0).sample(every, 2_000) if isinstance(engine, tiny.TinyEngine) else every
-end = engine.vocabulary.eog_ids[0]
+end = engine.vocabulary.end_tokens[0]
 
 with tempfile.TemporaryDirectory() as folder:
     # The index is a file: a server opens it at once, and many processes share its pages.
     lt.Catalogue.from_texts(titles, engine.tokenize, path=Path(folder) / "titles.index")
     tree = lt.Catalogue.open(Path(folder) / "titles.index")
     assert len(tree) == len(titles)
-    paths = tree.walk(end=end, vocabulary=len(engine.vocabulary))
+    paths = tree.walk(end_token=end, vocabulary=len(engine.vocabulary))
 
     # At most 12 tokens of reasoning in braces, which the prompt has begun; then a title.
     prompt = "A story about a fox by the cold river, and its title. {"
@@ -44,7 +44,7 @@ with tempfile.TemporaryDirectory() as folder:
     print(f"sampled after {written.stats.reasoning_tokens} tokens of reasoning:{title}")
 
     # The likeliest titles after that reasoning, exactly scored; only what is in stock, which is every second title.
-    stock = tree.walk(end=end, allowed=range(0, len(titles), 2), vocabulary=len(engine.vocabulary))
+    stock = tree.walk(end_token=end, allowed=range(0, len(titles), 2), vocabulary=len(engine.vocabulary))
     tokens = [*engine.encode(prompt, chat=False), *thoughts]
     (found,) = lt.beam_search(engine, [tokens], stock, width=8, returned=3)
     for hypothesis in found:

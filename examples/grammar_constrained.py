@@ -29,7 +29,7 @@ for seed in range(12):
 # The same by hand, with the mask shown.
 matcher, chain = choices.matcher(engine.vocabulary), lt.Chain.greedy()
 logits = engine.session().evaluate(engine.encode("He said ", chat=False))
-allowed = matcher.mask()
+allowed = matcher.allowed().mask()
 token = chain.draw(logits, allowed)
 assert lt.masks.contains(allowed, token)
 assert not lt.masks.contains(allowed, engine.tokenize("x")[0])

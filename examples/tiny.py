@@ -29,7 +29,7 @@ class TinyEngine(Engine):
         words = dict.fromkeys(word.encode() for word in re.findall(r" ?[A-Za-z]+", text))
         others = dict.fromkeys(character.encode() for character in text if ord(character) < 128)
         pieces = list(dict.fromkeys([*BYTES, *others, *words]))
-        self.vocabulary = lt.Vocabulary.from_tokens([*pieces, b"</s>"], eog_ids=[len(pieces)])
+        self.vocabulary = lt.Vocabulary.from_tokens([*pieces, b"</s>"], end_tokens=[len(pieces)])
         self.after: dict[tuple[int, ...], Counter[int]] = defaultdict(Counter)
         tokens = self.tokenize(text)
         for at in range(1, len(tokens)):

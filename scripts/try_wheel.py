@@ -18,7 +18,7 @@ import logitree
 class Table(logitree.engines.Engine, logitree.engines.Session):
     """An engine in which each token has the same logits at every position."""
 
-    vocabulary = logitree.Vocabulary.from_tokens([b"a", b"b", b"c", b"yes", b"no", b""], special_ids=[5], eog_ids=[5])
+    vocabulary = logitree.Vocabulary.from_tokens([b"a", b"b", b"c", b"yes", b"no", b""], end_tokens=[5])
 
     def encode(self, prompt, *, chat=None):
         return [3]

@@ -2,7 +2,7 @@
 
 import logitree
 
-vocabulary = logitree.Vocabulary.from_tokens([*(bytes([b]) for b in range(256)), b"</s>"], eog_ids=[256])
+vocabulary = logitree.Vocabulary.from_tokens([*(bytes([b]) for b in range(256)), b"</s>"], end_tokens=[256])
 schema = {"type": "object", "properties": {"age": {"type": "integer", "maximum": 130}}}
 matcher = logitree.Grammar.json_schema(schema).matcher(vocabulary)
 matcher.accept_many(b'{"age": ')

@@ -6,7 +6,7 @@ import logitree
 
 
 class TableEngine(logitree.engines.Engine, logitree.engines.Session):
-    vocabulary = logitree.Vocabulary.from_tokens([*(bytes([b]) for b in range(256)), b"</s>"], eog_ids=[256])
+    vocabulary = logitree.Vocabulary.from_tokens([*(bytes([b]) for b in range(256)), b"</s>"], end_tokens=[256])
     table = np.random.default_rng(0).normal(0, 3, (257, 257)).astype(np.float32)
 
     def encode(self, prompt: str, *, chat: bool | None = None) -> list[int]:

@@ -4,12 +4,12 @@ import numpy as np
 
 import logitree
 
-vocabulary = logitree.Vocabulary.from_tokens([b"yes", b"no", b" sir", b"!", b"</s>"], eog_ids=[4])
+vocabulary = logitree.Vocabulary.from_tokens([b"yes", b"no", b" sir", b"!", b"</s>"], end_tokens=[4])
 matcher = logitree.Grammar.regex("(yes|no)( sir)?!").matcher(vocabulary)
 mask = logitree.masks.new(len(vocabulary))  # int32 words, the layout of XGrammar and vLLM
 while not matcher.is_finished:
     logits = np.array([1.0, 2.0, 4.0, 3.0, 5.0], np.float32)  # from a model
-    matcher.fill_mask(mask)
+    logitree.masks.fill_batch(matcher, mask)
     logitree.masks.apply(logits, mask)
     token = int(logits.argmax())
     print(matcher.allowed(), vocabulary[token])

@@ -8,7 +8,7 @@ from logitree import rtp
 
 Path("tree.json").write_text('{"prefix_dict": {"225": [5, 6], "225_5": [2], "225_6": [7], "225_6_7": [2]}}')
 Path("rtp.json").write_text(json.dumps({"tree_decode_config": "tree.json", "num_beams": 4}))
-vocabulary = logitree.Vocabulary.from_tokens([b"a"] * 300, eog_ids=[2])
+vocabulary = logitree.Vocabulary.from_tokens([b"a"] * 300, end_tokens=[2])
 config = rtp.Config.load("rtp.json", {"LOGITREE_RTP_NUM_BEAMS": "2"}, vocabulary=vocabulary)
 request = config.with_request({"num_return_sequences": 3, "num_beams": 1})
 processors = request.processors(vocabulary)

@@ -3,6 +3,7 @@
 ``logitree.Vocabulary`` says what bytes each token id stands for; everything else builds on it.
 """
 
+from logitree import _renamed
 from logitree import compose as compose
 from logitree import elizaos as elizaos
 from logitree import masks as masks
@@ -111,3 +112,5 @@ __all__ = [
     "choose",
     "generate",
 ]
+
+_renamed.install(globals())

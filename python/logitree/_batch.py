@@ -33,18 +33,18 @@ class Batch:
         vocabulary: _core.Vocabulary,
         decoders: Iterable[_core.Decoder] = (),
         *,
-        end: int | Sequence[int] | None = None,
+        end_tokens: int | Sequence[int] | None = None,
     ) -> None:
-        """`end`: the ids that may follow where a row is finished; the first fills it. None: the vocabulary's
-        end-of-generation ids.
+        """`end_tokens`: the ids that may follow where a row is finished; the first fills it. None: the
+        vocabulary's.
 
         Raises:
             ConstraintError: there is no end token, or it is outside the vocabulary.
         """
-        ends = vocabulary.eog_ids if end is None else _ids(end)
+        ends = vocabulary.end_tokens if end_tokens is None else _ids(end_tokens)
         if not ends:
             message = "there is no end token for finished rows"
-            raise error(_core.ConstraintError, message, help="give the token that ends a sequence: end=")
+            raise error(_core.ConstraintError, message, help="give the token that ends a sequence: end_tokens=")
         outside = [id for id in ends if not 0 <= id < len(vocabulary)]
         if outside:
             raise error(_core.ConstraintError, f"end token {outside[0]} in a vocabulary of {len(vocabulary)}")

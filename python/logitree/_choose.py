@@ -261,7 +261,7 @@ class _Exact:
                 )
         if not encoded(engine, neutral, self.options.get("chat")):
             bos = engine.vocabulary.bos_id
-            neutral = engine.vocabulary.eog_ids[:1] if bos is None else [bos]
+            neutral = engine.vocabulary.end_tokens[:1] if bos is None else [bos]
         tokens, lead = self._read(neutral)
         key = (tuple(tokens), lead)
         if key not in self._known:

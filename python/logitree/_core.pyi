@@ -37,6 +37,7 @@ __all__ = [
     "MaskError",
     "Matcher",
     "Measures",
+    "MissingFileError",
     "PayloadError",
     "PerplexityGate",
     "Random",
@@ -45,7 +46,6 @@ __all__ = [
     "Sampler",
     "SamplingError",
     "SkeletonProgram",
-    "Span",
     "StateError",
     "Steering",
     "Step",
@@ -53,6 +53,7 @@ __all__ = [
     "TokenHistory",
     "TokenTree",
     "TokenTreeCache",
+    "TokenTreePath",
     "TokenTrie",
     "Tokenizer",
     "Vocabulary",
@@ -138,6 +139,9 @@ class LimitError(LogitreeError, ValueError):
 class FileError(LogitreeError, OSError):
     """The operating system refused."""
 
+class MissingFileError(FileError, FileNotFoundError):
+    """There is no file of this name."""
+
 # -- vocabulary --
 
 @final
@@ -198,7 +202,7 @@ class Vocabulary:
     def from_tokens(
         tokens: Iterable[bytes],
         special_ids: Sequence[int] = ...,
-        eog_ids: Sequence[int] = ...,
+        end_tokens: Sequence[int] = ...,
         bos_id: int | None = None,
         name: str = ...,
         *,
@@ -210,7 +214,7 @@ class Vocabulary:
         """A vocabulary of `tokens`, whose ids are their positions; `source` is "tokens" unless given.
 
         `special_ids` are control tokens. `kinds` gives every token's kind (see `kind`); without it tokens are
-        "normal", and the `eog_ids` control tokens. `find_markers` gives control and user-defined tokens with
+        "normal", and the `end_tokens` control tokens. `find_markers` gives control and user-defined tokens with
         well-known texts ("<|im_end|>", "<s>", ...) the roles that they have in a GGUF file. Raises
         VocabularyError for ids out of range.
         """
@@ -220,7 +224,7 @@ class Vocabulary:
         bytes: bytes, lengths: bytes, kinds: bytes, about: tuple[str, str, int | None, list[int], bool]
     ) -> Vocabulary: ...
     def replace(
-        self, *, eog_ids: Sequence[int] | None = None, bos_id: int | None = None, name: str | None = None
+        self, *, end_tokens: Sequence[int] | None = None, bos_id: int | None = None, name: str | None = None
     ) -> Vocabulary:
         """The same tokens with other end-of-generation ids, bos id or name; `None` keeps what there is."""
 
@@ -275,7 +279,10 @@ class Vocabulary:
         """Ids of the tokens that are not text (control, unknown, unused), ascending."""
 
     @property
-    def eog_ids(self) -> list[int]:
+    def eog_ids(self) -> Any:
+        """Deprecated: `end_tokens`."""
+    @property
+    def end_tokens(self) -> list[int]:
         """End-of-generation ids, ascending."""
 
     @property
@@ -1029,37 +1036,35 @@ class Matcher:
     """
 
     def mask(self) -> npt.NDArray[np.int32]:
-        """The allowed tokens as a new int32 array of `ceil(vocabulary_size / 32)` words.
+        """Deprecated: `allowed().mask()`. The allowed tokens as a new int32 array of `ceil(vocabulary_size / 32)`
+        words.
 
         Bit `id % 32` of word `id // 32`, least significant first. Raises StateError as `allowed`.
         """
 
     def fill_mask(self, out: _Mask) -> None:
-        """Writes the allowed tokens over `out`: one row of int32 or uint32, at least as long as `mask()`, in
-        place.
-
-        Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError for another dtype
-        or shape. The GIL is released only where the set must be computed first.
-        """
+        """Deprecated: `masks.fill_batch(matcher, out)`. Writes the allowed tokens over `out`."""
 
     def allowed(self) -> AllowedTokens:
         """The tokens that may come next. Raises StateError at the end of a constraint that no token ends."""
 
     def shortest_ending(self, vocabulary: Vocabulary | None = None, *, max_states: int = 20000) -> list[int]:
-        """The tokens of the shortest ending, in bytes: after them `is_accepting` holds. Changes nothing."""
+        """The tokens of the shortest ending, in bytes: after them `is_accepting` holds. Changes nothing.
+        `vocabulary` is deprecated: the matcher has its own.
+        """
 
     def certain_bytes(self, vocabulary: Vocabulary | None = None, *, max_bytes: int = 256) -> tuple[bytes, bool]:
         """The text that is certain: the bytes that every legal continuation begins with, however it is cut into
         tokens, and whether the text may end after them.
 
         At most `max_bytes`; fewer where finding them takes long. Empty where the text may end here, or where a
-        special token may come. `vocabulary` is only needed if the matcher was made without one. Changes
-        nothing. Raises ConstraintError without a vocabulary, or for a smaller one than the matcher's.
+        special token may come. Changes nothing. `vocabulary` is deprecated: the matcher has its own.
         """
 
     def count_closed(self, tokens: Sequence[int], vocabulary: Vocabulary | None = None) -> int:
         """How many of `tokens`, from the first, are allowed and closed: no allowed token begins with the bytes of
         the last few of them and reaches past their end. At most four at the end are open. Changes nothing.
+        `vocabulary` is deprecated: the matcher has its own.
         """
 
     def is_allowed(self, token: int) -> bool:
@@ -1094,8 +1099,8 @@ class Matcher:
     ) -> Explanation:
         """What is allowed here, and whether `token` or `text` is, with the byte at which it is refused.
 
-        `vocabulary` is only needed if the matcher was made without one. Raises TokenError for an id that is not
-        in the vocabulary, ConstraintError without a vocabulary.
+        Raises TokenError for an id that is not in the vocabulary. `vocabulary` is deprecated: the matcher has
+        its own.
         """
 
     def rollback(self, n: int = 1) -> None:
@@ -1144,6 +1149,9 @@ class Matcher:
         """Number of tokens accepted."""
 
     @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The vocabulary that its tokens are of; None where it was made without one."""
+    @property
     def vocabulary_size(self) -> int:
         """Number of token ids that masks cover."""
 
@@ -1190,7 +1198,7 @@ class TokenTree:
         *,
         following: str | bytes | None = None,
         end_tokens: Sequence[int] | None = None,
-    ) -> Span:
+    ) -> TokenTreePath:
         """The constraint that the output is a leaf of the span at `path`, which may be left out where there is
         one.
 
@@ -1231,7 +1239,7 @@ class TokenTree:
     def __contains__(self, path: str, /) -> bool: ...
 
 @final
-class Span:
+class TokenTreePath:
     """A span of a token tree as a constraint: the output is one of its leaves. Immutable; shared between threads."""
 
     def matcher(self, vocabulary: Vocabulary | None = None) -> Matcher:
@@ -1667,13 +1675,14 @@ class Explanation:
     def expected_there(self) -> list[str]:
         """What is expected after those bytes; empty if unknown."""
 
-def fill_masks(matchers: Sequence[Matcher], out: _Mask, threads: int | None = None) -> None:
-    """Writes each matcher's allowed tokens over its row of `out`, int32 or uint32, [B, words], as `fill_mask`
-    does.
+def fill_masks(matchers: Matcher | Sequence[Matcher], out: _Mask, threads: int | None = None) -> None:
+    """Writes each matcher's allowed tokens over its row of `out`, int32 or uint32, [B, words], in place.
 
-    The GIL is released, and up to `threads` threads (None: one per core) run where the work is large enough. A
-    row depends on its matcher alone. Raises MaskError for an `out` that does not fit, StateError for a matcher
-    given twice, or the first error of a row, with its number, after all other rows are written.
+    `matchers`: a list, or one matcher with one row. A row is at least as long as `allowed().mask()`; words past
+    the vocabulary are 0, or all ones where nothing is masked. The GIL is released, and up to `threads` threads
+    (None: one per core) run where the work is large enough. A row depends on its matcher alone. Raises
+    MaskError for an `out` that does not fit, StateError for a matcher given twice, or the first error of a row,
+    with its number, after all other rows are written.
     """
 
 # -- decoder --
@@ -1682,7 +1691,7 @@ def fill_masks(matchers: Sequence[Matcher], out: _Mask, threads: int | None = No
 class Step:
     """One decoded token and what is known about how it came.
 
-    Attributes: `token`, `origin` ("sampled", "forced" or "external"), `forced`, `allowed` (number of allowed
+    Attributes: `token`, `source` ("sampled", "forced" or "external"), `forced`, `allowed` (number of allowed
     tokens), `allowed_tokens` (their ids, ascending, where the constraint lists at most 256 of them, else None),
     `p_model`, `surprisal` and `entropy` (the model's own distribution, nats; None where no logits were looked
     at), `p` (after the chain; None where it did not run), `candidates` (the five most likely after the chain:
@@ -1696,12 +1705,15 @@ class Step:
         """The token's id."""
 
     @property
-    def origin(self) -> Literal["sampled", "forced", "external"]:
+    def origin(self) -> Any:
+        """Deprecated: `source`."""
+    @property
+    def source(self) -> Literal["sampled", "forced", "external"]:
         """How it came: "sampled" (picked by the chain), "forced" (the only allowed token), "external" (passed in)."""
 
     @property
     def forced(self) -> bool:
-        """Whether `origin` is "forced"."""
+        """Whether `source` is "forced"."""
 
     @property
     def allowed(self) -> int:
@@ -1766,7 +1778,7 @@ class Decoder:
     """Decodes one sequence: constraint, chain, history, stop conditions and trace.
 
     `matcher` constrains the whole output and is copied: the caller's own does not move. `max_tokens` counts the
-    output only. `stop`: texts that end the output where they appear. `stop_at_eog`: the vocabulary's
+    output only. `stop`: texts that end the output where they appear. `stop_at_end_tokens`: the vocabulary's
     end-of-generation ids end it. `trace` records every step. `logprobs`: each step has its token's
     log-probability and so many of the likeliest tokens (`last_logprobs`); None: it does not. `span_chains`:
     chains that pick the tokens of single spans of a skeleton, by the spans' numbers; None: those that the
@@ -1785,9 +1797,10 @@ class Decoder:
         trace: bool = False,
         max_tokens: int | None = None,
         stop: Sequence[str | bytes] = ...,
-        stop_at_eog: bool = True,
+        stop_at_end_tokens: bool = True,
         span_chains: dict[int, Chain] | None = None,
         logprobs: int | None = None,
+        stop_at_eog: bool | None = None,
     ) -> Self: ...
     def step(self, logits: object) -> int:
         """One step in one native call: allowed tokens, chain, pick, acceptance. Returns the token.
@@ -1875,8 +1888,12 @@ class Decoder:
         stays then.
         """
 
+    def allowed(self) -> AllowedTokens:
+        """The tokens that may come next; all where nothing constrains the output."""
     def mask(self) -> npt.NDArray[np.int32]:
-        """The allowed tokens: int32 words, shape [ceil(len(vocabulary) / 32)], least significant bit first."""
+        """Deprecated: `allowed().mask()`. The allowed tokens: int32 words, shape [ceil(len(vocabulary) / 32)],
+        least significant bit first.
+        """
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -1903,8 +1920,8 @@ class Decoder:
     @property
     def finish_reason(
         self,
-    ) -> Literal["constraint", "end_of_generation", "stop_string", "max_tokens"] | None:
-        """Why decoding is over: None, "constraint", "end_of_generation", "stop_string" or "max_tokens"."""
+    ) -> Literal["constraint", "end_of_generation", "stop", "max_tokens"] | None:
+        """Why decoding is over: None, "constraint", "end_of_generation", "stop" or "max_tokens"."""
 
     @property
     def stop_index(self) -> int | None:

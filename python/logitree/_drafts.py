@@ -145,7 +145,7 @@ class Drafts:
         most of what may follow."""
         if self._speller is None:
             return []
-        text, _ = matcher.certain_bytes(self._vocabulary)
+        text, _ = matcher.certain_bytes()
         rates = [self._certain_rate.value] * len(text)
         if self._draft is None and self._costs is not None and not self._costs.worth(rates):
             # Too little text to pay, were each of its bytes a token.

@@ -7,6 +7,7 @@ LogitreeError(Exception)
 │   ├── IncompleteError           the output ended before its constraint was complete
 │   └── ValueMismatchError        a complete output is no value of the type that was asked for
 └── EngineError(RuntimeError)     the thing that runs the model is missing, refused, or cannot hold the prompt
+    └── MissingModelError         there is no file of this name: a FileNotFoundError too
 
 UserWarning
 └── SchemaWarning                 a part of a schema was dropped (lenient=True)
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ._core import ConstraintError, LogitreeError
+from ._core import ConstraintError, FileError, LogitreeError, MissingFileError
 
 _Error = TypeVar("_Error", bound=LogitreeError)
 
@@ -38,6 +39,10 @@ class EngineError(LogitreeError, RuntimeError):
         super().__init__(_text(message, place, help))
         self.place = place
         self.help = help
+
+
+class MissingModelError(EngineError, MissingFileError):
+    """There is no file or folder at the path of a model."""
 
 
 class IncompleteError(ConstraintError):
@@ -82,6 +87,12 @@ def error(kind: type[_Error], message: str, *, place: str = "", help: str = "") 
     made.place = place
     made.help = help
     return made
+
+
+def file_error(problem: Exception, message: str, *, place: str = "") -> FileError:
+    """The error of a file that Python could not open or read."""
+    kind = MissingFileError if isinstance(problem, FileNotFoundError) else FileError
+    return error(kind, f"{message}: {getattr(problem, 'strerror', None) or problem}", place=place)
 
 
 def _text(message: str, place: str, help: str) -> str:

@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 from . import _core
 
-Source = Literal["sampled", "forced", "canonical", "fast_forward", "drafted"]
+Source = Literal["sampled", "drafted", "forced", "canonical", "fast_forward", "external"]
 """How a token came: the chain picked it from logits that were asked for it ("sampled"), or that a proposal had asked
 for already ("drafted"); or without logits, as the only allowed token ("forced"), as the only one that keeps the text
-canonical ("canonical"), or as a token of text that is certain ("fast_forward")."""
+canonical ("canonical"), or as a token of text that is certain ("fast_forward"); or a caller of `Decoder.accept` passed
+it in ("external"). A `Step` knows what its decoder saw: "sampled", "forced" or "external"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +49,24 @@ class LogProbs:
 class Token:
     """One token was decided."""
 
-    id: int
+    token: int
+    """Its id."""
     bytes: bytes
     """The token's own bytes; they may be a part of a character."""
     text: str
     """The text that is certain with this token: whole characters, and nothing that may still become a stop
     string."""
-    forced: bool
-    """True: the model was not asked."""
     step: _core.Step | None
     """How it was decided; None without `trace=True`."""
     source: Source = "sampled"
-    """How it came: "sampled", "forced", "canonical", "fast_forward" or "drafted"."""
+    """How it came: "sampled", "drafted", "forced", "canonical" or "fast_forward"."""
     logprobs: LogProbs | None = None
     """How likely it was; None without `logprobs=`, and for tokens without logits (`forced`)."""
+
+    @property
+    def forced(self) -> bool:
+        """Whether the model was not asked for it: it was neither sampled nor drafted."""
+        return self.source not in ("sampled", "drafted")
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,7 @@ def scores(
     spelled = None if spelling == "any" else canonical(engine, one_of, texts, is_asked=spelling == "canonical")
     any_spelling = OneOf(texts)
     if len(texts) == 1:
-        spelled = (texts[0] and spelled) or [tuple(_matcher(any_spelling, engine).shortest_ending(engine.vocabulary))]
+        spelled = (texts[0] and spelled) or [tuple(_matcher(any_spelling, engine).shortest_ending())]
     if spelled is not None:
         _check_lengths(spelled, most)
     if len(texts) == 1:
@@ -124,7 +124,7 @@ def scores(
         if spelled is None:
             usual = canonical(engine, one_of, texts, is_asked=False)
             return _of_all(engine, prompt, texts, _matcher(any_spelling, engine), usual, most)
-        logs, evaluated = TextTree(spelled, engine.vocabulary.eog_ids).logs(engine, prompt)
+        logs, evaluated = TextTree(spelled, engine.vocabulary.end_tokens).logs(engine, prompt)
         return Scores(logs, spelled, evaluated)
     except ContextFull:
         help = "shorten the prompt or the values, or load the model with a larger n_ctx"
@@ -247,14 +247,14 @@ def _of_all(
     as long as together they have less than that share of what is known to be there: of the tokenizer's spellings at
     first, then of what was found.
     """
-    vocabulary, ends = engine.vocabulary, set(engine.vocabulary.eog_ids)
+    vocabulary, ends = engine.vocabulary, set(engine.vocabulary.end_tokens)
     index = {text: at for at, text in enumerate(texts)}
     found: list[list[float]] = [[] for _ in texts]
     best: list[tuple[float, tuple[int, ...]]] = [(-math.inf, ())] * len(texts)
     passes = reused = evaluated = 0
     known = -math.inf
     if spelled is not None:
-        logs, took = TextTree(spelled, vocabulary.eog_ids).logs(engine, prompt)
+        logs, took = TextTree(spelled, vocabulary.end_tokens).logs(engine, prompt)
         known, passes, reused = log_sum(logs), took.passes, took.reused
     level, dropped = [_Path((), 0.0, matcher)], 0.0
     while level:

@@ -156,14 +156,14 @@ class Row:
         matcher = decoder.matcher
         if matcher is None or decoder.is_finished:
             return False
-        text, _ = matcher.certain_bytes(self.context.vocabulary)
+        text, _ = matcher.certain_bytes()
         held = [*self.prompt, *self.out, *(one.token for one in taken)]
         back, tokens = speller.spell(held, len(taken), text)
         if not tokens:
             return False
         matcher.rollback(back)
         # The last tokens may be the beginning of longer ones, which only the model can decide.
-        tokens = tokens[: matcher.count_closed(tokens, speller.vocabulary)]
+        tokens = tokens[: matcher.count_closed(tokens)]
         if len(tokens) <= back or any(decoder.vetoes(token) for token in tokens):
             return False
         decoder.rollback(back)
@@ -207,10 +207,10 @@ class Row:
                 return
             data = rest
         self.out.append(one.token)
-        is_forced = one.source not in ("sampled", "drafted")
-        self.forced += is_forced
+        event = Token(one.token, data, self.text.push(data), one.step, one.source, one.logprobs)
+        self.forced += event.forced
         self.sources[one.source] += 1
-        self.events.append(Token(one.token, data, self.text.push(data), is_forced, one.step, one.source, one.logprobs))
+        self.events.append(event)
         if one.logprobs is not None:
             self.logprob += one.logprobs.model
             self.logprob_tokens += 1
@@ -256,7 +256,7 @@ class Row:
             )
             return
         while matcher is not None and not matcher.is_accepting:
-            for token in matcher.shortest_ending(self.context.vocabulary):
+            for token in matcher.shortest_ending():
                 decoder.accept(token)
                 self._put(Taken(token, "forced", None))
             matcher = decoder.matcher

@@ -57,7 +57,7 @@ class Trace(Sequence[_core.Step]):
     Args:
         steps: the steps, as `Decoder.trace` gives them.
         vocabulary: what their tokens mean.
-        sources: where each token came from, one name a step; by default the steps' `origin`.
+        sources: where each token came from, one name a step; by default the steps' `source`.
         spans: named runs of tokens: `(start, end, label)`, or `TraceSpan`.
         about: what the page says of the whole output: a mapping of names to texts and numbers.
 
@@ -78,7 +78,7 @@ class Trace(Sequence[_core.Step]):
         self._steps = list(steps)
         self.vocabulary = vocabulary
         """What the tokens mean."""
-        self.sources = tuple(step.origin for step in self._steps) if sources is None else tuple(sources)
+        self.sources = tuple(step.source for step in self._steps) if sources is None else tuple(sources)
         """Where each token came from: "sampled", "forced", "external", or a name of its own."""
         if len(self.sources) != len(self._steps):
             message = f"{len(self.sources)} sources for {len(self._steps)} steps"

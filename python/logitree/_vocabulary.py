@@ -56,12 +56,12 @@ def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabula
         vocabulary = load(mistral)
     else:
         vocabulary = _from_slow(tokenizer)
-    ends = set(vocabulary.eog_ids)
+    ends = set(vocabulary.end_tokens)
     for named in (getattr(tokenizer, "eos_token_id", None), getattr(generation_config, "eos_token_id", None)):
         if named is not None:
             ends.update([named] if isinstance(named, int) else named)
     return vocabulary.replace(
-        eog_ids=sorted(ends),
+        end_tokens=sorted(ends),
         bos_id=getattr(tokenizer, "bos_token_id", None),
         name=model_name(str(getattr(tokenizer, "name_or_path", "") or "")) or vocabulary.name,
     )
@@ -184,7 +184,7 @@ def _ask_llama(llm: Any) -> Vocabulary:
     return Vocabulary.from_tokens(
         tokens,
         kinds=kinds,
-        eog_ids=ends,
+        end_tokens=ends,
         bos_id=bos if bos >= 0 else None,
         name=llm.metadata.get("general.name", ""),
         source="llama_cpp",

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from typing import Any
 
-from . import _progress
+from . import _progress, _renamed
 from ._core import (
     PayloadError,
-    Span,
     TokenTree,
     TokenTreeCache,
+    TokenTreePath,
     prefill_plan,
     span_sampler_plan,
     token_tree,
@@ -26,9 +26,9 @@ from ._core import (
 from ._errors import error
 
 __all__ = [
-    "Span",
     "TokenTree",
     "TokenTreeCache",
+    "TokenTreePath",
     "TokenizerCache",
     "descriptor",
     "payload",
@@ -138,3 +138,7 @@ def payload(model_id: str | None, descriptors: Iterable[dict[str, Any] | None]) 
     """The payload of those descriptors that are there; None where there is none: nothing is constrained then."""
     kept = [one for one in descriptors if one is not None]
     return {"modelId": model_id, "descriptors": kept} if kept else None
+
+
+def __getattr__(name: str) -> Any:
+    return _renamed.of_module(__name__, name)

@@ -280,7 +280,7 @@ class _Resumed:
 def _vocabulary() -> _core.Vocabulary:
     """A token for every byte, by its value, and one that ends a text."""
     tokens = [bytes([byte]) for byte in range(256)] + [b"</s>"]
-    return _core.Vocabulary.from_tokens(tokens, eog_ids=[_END], kinds=["byte"] * 256 + ["control"], name="bytes")
+    return _core.Vocabulary.from_tokens(tokens, end_tokens=[_END], kinds=["byte"] * 256 + ["control"], name="bytes")
 
 
 def _bytes(text: str | bytes) -> bytes:
@@ -337,7 +337,7 @@ def _is_json(constraint: Any) -> bool:
 def _ends_as_json(matcher: _core.Matcher) -> bool:
     """Whether the shortest text of a skeleton is JSON: then its fixed text is, whatever the values are."""
     try:
-        json.loads(_vocabulary().decode(matcher.shortest_ending(_vocabulary())))
+        json.loads(_vocabulary().decode(matcher.shortest_ending()))
     except (ValueError, _core.LogitreeError):
         return False
     return True
@@ -523,7 +523,7 @@ class _Bound:
                 raise error(_core.LimitError, message, help="give a constraint with shorter repetitions")
         determined = len(body)
         if self.close == "shortest" and not matcher.is_accepting:
-            ending = matcher.shortest_ending(_vocabulary())
+            ending = matcher.shortest_ending()
             matcher.accept_many(ending)
             body += bytes(token for token in ending if token < _END)
         place = _Places(data)
@@ -666,7 +666,7 @@ def _expected(matcher: _core.Matcher) -> tuple[str, ...]:
     """What a matcher expects, in words."""
     if matcher.is_finished:
         return ("the end of the text",)
-    words = matcher.explain(vocabulary=_vocabulary()).expected
+    words = matcher.explain().expected
     if words:
         return tuple(words)
     allowed = [token for token in matcher.allowed() if token < _END]

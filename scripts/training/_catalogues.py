@@ -34,6 +34,6 @@ def run(model: _texts.Model, *, quick: bool) -> str:
         for row in rows[-200:]:
             fork = matcher.fork()
             for token in row:
-                fork.mask()
+                fork.allowed().mask()
                 fork.accept(int(token))
     return f"{steps:,} beam steps"

@@ -77,7 +77,7 @@ def _texts_of_grammars(model: _texts.Model) -> int:
         for tokens in (model.tokenizer.encode(text), list(text.encode()) if text.isascii() else []):
             fork = matcher.fork()
             for token in tokens:
-                fork.fill_mask(words)
+                lt.masks.fill_batch(fork, words)
                 fork.forced_tokens()
                 fork.accept(token)
             walked += len(tokens)
@@ -93,7 +93,7 @@ def _canonical(model: _texts.Model, schemas: int) -> int:
         for document in documents:
             fork = matcher.fork()
             for token in model.tokenizer.encode(json.dumps(document)):
-                fork.fill_mask(words)
+                lt.masks.fill_batch(fork, words)
                 fork.accept(token)
                 walked += 1
     return walked

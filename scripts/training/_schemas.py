@@ -251,9 +251,9 @@ def run(model: _texts.Model, *, quick: bool) -> str:
 def _walk(matcher: lt.Matcher, tokens: list[int], words: np.ndarray) -> int:
     """Follow a text as far as it is allowed: documents have another order than some schemas."""
     for n, token in enumerate(tokens):
-        matcher.fill_mask(words)
+        lt.masks.fill_batch(matcher, words)
         if not words[token >> 5] >> (token & 31) & 1:
             return n + 1
         matcher.accept(token)
-    matcher.fill_mask(words)
+    lt.masks.fill_batch(matcher, words)
     return len(tokens) + 1

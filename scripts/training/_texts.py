@@ -31,7 +31,7 @@ class Model:
         file = json.dumps(_tokenizer_json(tokens)).encode()
         vocabulary = lt.Vocabulary.from_tokenizer_json(file)
         tokenizer = lt.Tokenizer.from_tokenizer_json(file)
-        return cls(vocabulary.replace(eog_ids=[len(tokens) + CONTROL.index("<|end|>")]), tokenizer)
+        return cls(vocabulary.replace(end_tokens=[len(tokens) + CONTROL.index("<|end|>")]), tokenizer)
 
 
 def _words() -> Counter[str]:

@@ -227,7 +227,7 @@ def test_an_invalid_result_of_a_callable_is_an_error(result: Any) -> None:
 
 def test_a_running_decoder_is_aligned() -> None:
     words = [b"a", b"b", b"c", b"d", b"<end>"]
-    vocabulary = lt.Vocabulary.from_tokens(words, eog_ids=[4])
+    vocabulary = lt.Vocabulary.from_tokens(words, end_tokens=[4])
     logits = np.array([3, 2, 1, 0, -9], np.float32)
     decoder = lt.Decoder(vocabulary, lt.Chain.llama_cpp(seed=0, temp=0.0), trace=True)
     assert decoder.step(logits) == 0
@@ -251,7 +251,7 @@ def test_a_running_decoder_is_aligned() -> None:
 
 
 def test_a_veto_of_the_only_allowed_token_is_an_error() -> None:
-    vocabulary = lt.Vocabulary.from_tokens([b"Y", b"ES", b"N", b"O", b"</s>"], eog_ids=[4])
+    vocabulary = lt.Vocabulary.from_tokens([b"Y", b"ES", b"N", b"O", b"</s>"], end_tokens=[4])
     logits = np.zeros(5, np.float32)
     for trace in (False, True):
         matcher = lt.OneOf(["YES", "NO"]).matcher(vocabulary)

@@ -10,7 +10,7 @@ PROGRAM = """
 import resource, threading, time
 import logitree as lt
 
-vocabulary = lt.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [b"</s>"], eog_ids=[256])
+vocabulary = lt.Vocabulary.from_tokens([bytes([byte]) for byte in range(256)] + [b"</s>"], end_tokens=[256])
 
 def grammars():
     made = []
@@ -18,7 +18,7 @@ def grammars():
         patterns = {f"name{i}_{n}": {"type": "string", "pattern": f"^[a-z]{{1,{i + 9}}}$"} for i in range(40)}
         made.append(lt.Grammar.json_schema({"type": "object", "properties": patterns}).matcher(vocabulary))
         for byte in b'{"name1':
-            made[-1].mask()
+            made[-1].allowed().mask()
             made[-1].accept(byte)
     vocabulary.clear_bindings()
 

@@ -128,7 +128,7 @@ def test_cancelling_the_task_cancels_the_generation(end: Any, use: Use) -> None:
     events = list(generation)
     tokens = [event for event in events if isinstance(event, lt.Token)]
     assert tokens
-    assert generation.tokens == tuple(token.id for token in tokens)
+    assert generation.tokens == tuple(token.token for token in tokens)
     assert generation.text == "".join(generation.pieces())
     assert isinstance(events[-1], lt.Finish)
     assert not generation.complete

@@ -54,10 +54,10 @@ def test_an_array_is_a_catalogue(dtype: Any) -> None:
 def test_rows_of_any_length_with_numbers_of_their_own() -> None:
     rows = [[5], [5, 6], [5, 6, 7], [1, 2], [5, 6]]
     tree = lt.Catalogue.from_codes(rows, items=[10, 20, 30, 2**40, 21])
-    assert walk(tree.walk(end=9)) == as_items(rows, [10, 20, 30, 2**40, 21])
+    assert walk(tree.walk(end_token=9)) == as_items(rows, [10, 20, 30, 2**40, 21])
     assert tree.items([5, 6]).tolist() == [20, 21]
     assert tree.info()["nested"]
-    paths = tree.walk(end=9)
+    paths = tree.walk(end_token=9)
     state = paths.find([5, 6])
     assert state is not None
     assert paths.allowed(state).tolist() == [7, 9]
@@ -101,7 +101,7 @@ def test_changes_are_seen_by_those_who_come_later(tmp_path: Path) -> None:
     assert walk(tree.walk()) == {(1, 2): {1}, (1, 3): {2, 11}}
     tree.merge(tmp_path / "merged")
     assert tree.remove(items=[11, 99]) == 1
-    assert walk(tree.walk(end=9)) == {(1, 2): {1}, (1, 3): {2}}
+    assert walk(tree.walk(end_token=9)) == {(1, 2): {1}, (1, 3): {2}}
     assert walk(before) == as_items(rows)
     tree.reload(tmp_path / "merged")
     assert len(tree) == len(lt.Catalogue.open(tmp_path / "merged")) == 3
@@ -150,9 +150,9 @@ def test_only_what_is_allowed() -> None:
     flags[3001] = True
     truth = as_items(rows[::7], range(0, 3000, 7))
     truth.setdefault((1, 2, 3, 4), set()).add(3001)
-    assert walk(tree.walk(allowed=flags, end=99)) == truth
-    assert walk(tree.walk(allowed=np.flatnonzero(flags), end=99)) == truth
-    nothing = tree.walk(allowed=[], end=99)
+    assert walk(tree.walk(allowed=flags, end_token=99)) == truth
+    assert walk(tree.walk(allowed=np.flatnonzero(flags), end_token=99)) == truth
+    nothing = tree.walk(allowed=[], end_token=99)
     assert len(nothing) == 0
     assert nothing.allowed(nothing.start).tolist() == [99]
     with pytest.raises(lt.ConstraintError, match="no item"):
@@ -222,7 +222,7 @@ def test_readers_go_on_while_one_writes() -> None:
 
 def test_masks_are_the_allowed_tokens() -> None:
     tree = lt.Catalogue.from_codes([[3, 70], [40, 1]])
-    paths = tree.walk(end=99)
+    paths = tree.walk(end_token=99)
     states = paths.advance([paths.start, paths.start], [3, 5])
     masks = paths.mask([paths.start, *states.tolist(), -1])
     assert masks.shape == (4, 4)
@@ -250,7 +250,7 @@ def test_a_matcher_generates_one_item() -> None:
     assert matcher.is_finished
     with pytest.raises(lt.ConstraintError, match="end="):
         lt.Catalogue.from_codes([[3], [3, 4]]).matcher()
-    nested = lt.Catalogue.from_codes([[3], [3, 4]]).matcher(end=2)
+    nested = lt.Catalogue.from_codes([[3], [3, 4]]).matcher(end_token=2)
     nested.accept(3)
     assert list(nested.allowed()) == [2, 4]
     assert not nested.is_accepting
@@ -294,7 +294,7 @@ def test_other_mistakes(tmp_path: Path) -> None:
         lt.Catalogue.from_codes([[1] * 5000])
     with pytest.raises(lt.FileError, match="absent"):
         lt.Catalogue.from_codes([[1]], path=tmp_path / "absent" / "index")
-    with pytest.raises(lt.FileError):
+    with pytest.raises(FileNotFoundError):
         lt.Catalogue.open(tmp_path / "absent")
     (tmp_path / "other").write_bytes(b"GGUF" * 5000)
     with pytest.raises(lt.PayloadError, match="not an index"):
@@ -308,7 +308,7 @@ def test_other_mistakes(tmp_path: Path) -> None:
     with pytest.raises(lt.ConstraintError, match="item number -1"):
         tree.remove(items=np.array([-1]))
     with pytest.raises(lt.ConstraintError, match="another vocabulary"):
-        tree.walk(end=5, vocabulary=5)
+        tree.walk(end_token=5, vocabulary=5)
     with pytest.raises(lt.SamplingError, match="tokens for"):
         tree.walk().advance([0], [1, 2])
 
@@ -420,6 +420,6 @@ def test_flags_may_be_a_list() -> None:
     assert set(walk(tree.walk(allowed=[True, False, True]))) == {(1,), (3,)}
     assert set(walk(tree.walk(allowed=[0, 1]))) == {(1,), (2,)}
     with pytest.raises(lt.ConstraintError, match="end token"):
-        tree.walk(end=2**32 - 1)
+        tree.walk(end_token=2**32 - 1)
     with pytest.raises(lt.LimitError):
         tree.walk(vocabulary=2**62)

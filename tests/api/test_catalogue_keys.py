@@ -14,7 +14,7 @@ import logitree as lt
 from logitree.engines import Engine, Session
 
 LETTERS = [bytes([letter]) for letter in b"abcdefghijklmnopqrstuvwxyz "]
-VOCABULARY = lt.Vocabulary.from_tokens([*LETTERS, b"<e>"], eog_ids=[27])
+VOCABULARY = lt.Vocabulary.from_tokens([*LETTERS, b"<e>"], end_tokens=[27])
 TEXTS = ["red fox", "red", "old sea", "new moon"]
 KEYS = ["sku-1", "sku-2", "é 3", "sku-4"]
 

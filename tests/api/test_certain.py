@@ -10,7 +10,7 @@ import logitree as lt
 from logitree._constraint import bind
 
 TOKENS = [bytes([b]) for b in range(256)] + [b'":', b' "', b'""', b"rue", b"al", b"</s>"]
-VOCABULARY = lt.Vocabulary.from_tokens(TOKENS, eog_ids=[len(TOKENS) - 1])
+VOCABULARY = lt.Vocabulary.from_tokens(TOKENS, end_tokens=[len(TOKENS) - 1])
 OBJECT = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "ok": {"type": "boolean"}},

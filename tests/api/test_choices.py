@@ -16,7 +16,7 @@ from logitree._constraint import Context
 
 TOKENS = [b"A", b"B", b"L", b"AL", b"LL", b"ALL", b'"', b'L"', b'L" ', b"\xc3", b"\xa9", b"\xc3\xa9", b"</s>"]
 END = 12
-VOCABULARY = lt.Vocabulary.from_tokens(TOKENS, eog_ids=[END])
+VOCABULARY = lt.Vocabulary.from_tokens(TOKENS, end_tokens=[END])
 
 
 def takes(matcher: lt.Matcher, *ways: list[int]) -> bool:
@@ -117,7 +117,7 @@ def test_what_is_no_list_of_texts() -> None:
         lt.OneOf(["\ud800"]).matcher(VOCABULARY)
 
 
-BYTES = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"aa", b"a" * 8, b"</s>"], eog_ids=[258])
+BYTES = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"aa", b"a" * 8, b"</s>"], end_tokens=[258])
 
 
 def test_a_hundred_thousand_choices() -> None:

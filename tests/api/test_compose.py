@@ -20,9 +20,9 @@ from logitree.compose import at_least, at_most, ban, both, either, optional, rep
 
 TEXTS = [b"a", b"b", b"ab", b"ba", b"bb", b"abb"]
 END = len(TEXTS)
-SMALL = lt.Vocabulary.from_tokens([*TEXTS, b"</s>"], special_ids=[END], eog_ids=[END])
+SMALL = lt.Vocabulary.from_tokens([*TEXTS, b"</s>"], special_ids=[END], end_tokens=[END])
 BYTES = lt.Vocabulary.from_tokens(
-    [*(bytes([byte]) for byte in range(256)), b"yes", b"no", b'"}', b"</s>"], special_ids=[259], eog_ids=[259]
+    [*(bytes([byte]) for byte in range(256)), b"yes", b"no", b'"}', b"</s>"], special_ids=[259], end_tokens=[259]
 )
 TREE = {"descriptors": [{"path": "p", "leaves": [{"name": "ab", "tokens": [0, 1]}, {"name": "a", "tokens": [0]}]}]}
 
@@ -104,7 +104,7 @@ def test_parts_over_tokens_end_at_token_boundaries() -> None:
     }
     catalogue = lt.Catalogue.from_codes([[0, 1], [4]])
     assert sequences(then(catalogue, ["b"]), 5) == {(0, 1, 1), (4, 1)}
-    item = catalogue.constraint(end=END)
+    item = catalogue.constraint(end_token=END)
     assert sequences(then(item, ["b"]), 5) == {(0, 1, 1), (4, 1)}
     canonical = lt.OneOf(["abb"], tokenize=lambda text: [2, 1])
     assert sequences(then(canonical, ["b"]), 5) == {(2, 1, 1)}

@@ -86,7 +86,7 @@ def test_what_plain_values_mean(meant: Any, text: str, value: Any) -> None:
     made = value_of(constraint_of(meant), text, list(text.encode()))
     assert (type(made), made) == (type(value), value)
     decoder = lt.Decoder(VOCABULARY, lt.Chain.greedy(), meant)
-    assert np.array_equal(decoder.mask(), bind(meant, VOCABULARY).mask())
+    assert np.array_equal(decoder.allowed().mask(), bind(meant, VOCABULARY).allowed().mask())
     decoder.activate(meant, then="stop")
 
 

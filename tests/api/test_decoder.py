@@ -18,7 +18,7 @@ END = len(WORDS) - 1
 @pytest.fixture
 def vocabulary() -> lt.Vocabulary:
     """Eight tokens that a person can check by eye; the last one ends generation."""
-    return lt.Vocabulary.from_tokens(WORDS, special_ids=[END], eog_ids=[END])
+    return lt.Vocabulary.from_tokens(WORDS, special_ids=[END], end_tokens=[END])
 
 
 def logits(*values: float) -> npt.NDArray[np.float32]:
@@ -64,7 +64,7 @@ def test_the_trace_explains_a_step(vocabulary: lt.Vocabulary) -> None:
     token = decoder.step(row)
     step = decoder.last
     assert step is not None
-    assert (step.token, step.origin, step.forced, step.allowed) == (token, "sampled", False, 2)
+    assert (step.token, step.source, step.forced, step.allowed) == (token, "sampled", False, 2)
     assert step.allowed_tokens == [4, 6]
     p = np.exp(row) / np.exp(row).sum()
     assert step.p_model == pytest.approx(p[token], rel=1e-6)
@@ -120,7 +120,7 @@ def test_a_copy_is_a_fork(vocabulary: lt.Vocabulary) -> None:
 
 
 def test_a_constraint_for_a_larger_vocabulary_is_refused(vocabulary: lt.Vocabulary) -> None:
-    larger = lt.Vocabulary.from_tokens([*WORDS, b"more"], eog_ids=[END])
+    larger = lt.Vocabulary.from_tokens([*WORDS, b"more"], end_tokens=[END])
     with pytest.raises(lt.ConstraintError, match="9 tokens"):
         lt.Decoder(vocabulary, lt.Chain.greedy(), actions(larger))
 
@@ -140,7 +140,7 @@ def test_stop_strings_and_rollback(vocabulary: lt.Vocabulary) -> None:
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), stop=["xyz", b"bc"], max_tokens=5)
     for token in (0, 1, 2):
         decoder.accept(token)
-    assert (decoder.finish_reason, decoder.stop_index) == ("stop_string", 1)
+    assert (decoder.finish_reason, decoder.stop_index) == ("stop", 1)
     decoder.rollback(1)
     assert (decoder.finish_reason, decoder.tokens) == (None, [0, 1])
     for _ in range(3):
@@ -153,7 +153,7 @@ def test_stop_strings_and_rollback(vocabulary: lt.Vocabulary) -> None:
 
 
 def test_a_forgotten_region_warns(vocabulary: lt.Vocabulary) -> None:
-    decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), stop_at_eog=False)
+    decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), stop_at_end_tokens=False)
     decoder.activate(actions(vocabulary))
     decoder.accept(WORDS.index(b"IGNORE"))
     with warnings.catch_warnings():
@@ -167,10 +167,10 @@ def test_a_forgotten_region_warns(vocabulary: lt.Vocabulary) -> None:
 
 def test_clear_returns_to_the_decoders_own_constraint(vocabulary: lt.Vocabulary) -> None:
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), lt.Grammar.regex("IGNORED"))
-    start = decoder.mask().tolist()
+    start = decoder.allowed().mask().tolist()
     decoder.activate(actions(vocabulary))
     decoder.clear()
-    assert decoder.mask().tolist() == start
+    assert decoder.allowed().mask().tolist() == start
     decoder.activate(actions(vocabulary))
     decoder.accept(WORDS.index(b"REPLY"))
     with pytest.raises(lt.TokenError, match="own constraint") as caught:
@@ -184,7 +184,7 @@ def test_regions_follow_each_other(vocabulary: lt.Vocabulary) -> None:
     assert decoder.step(logits(9, 9, 9, 9, 1, 0, 2)) == 6
     assert decoder.step(logits(9)) == 0
     decoder.activate(actions(vocabulary), then="stop")
-    words = decoder.mask()
+    words = decoder.allowed().mask()
     assert words.dtype == np.int32
     assert words.tolist() == [(1 << 4) | (1 << 6)]
     decoder.accept(6)

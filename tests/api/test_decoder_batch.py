@@ -22,7 +22,7 @@ END = len(WORDS) - 1
 @pytest.fixture
 def vocabulary() -> lt.Vocabulary:
     """Eight tokens that a person can check by eye; the last one ends generation."""
-    return lt.Vocabulary.from_tokens(WORDS, special_ids=[END], eog_ids=[END])
+    return lt.Vocabulary.from_tokens(WORDS, special_ids=[END], end_tokens=[END])
 
 
 def rows(seed: int, n: int, width: int = len(WORDS)) -> npt.NDArray[np.float32]:
@@ -37,9 +37,9 @@ def decoders(vocabulary: lt.Vocabulary) -> list[lt.Decoder]:
     return [
         lt.Decoder(vocabulary, chain(seed=1), lt.OneOf(["REPLY", "REPLY_THREAD"]).matcher(vocabulary)),
         lt.Decoder(vocabulary, chain(seed=2, temp=2.0, rng="philox"), letters, trace=True),
-        lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(end=END, vocabulary=len(WORDS))),
+        lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(end_token=END, vocabulary=len(WORDS))),
         lt.Decoder(vocabulary, chain(seed=3, rng="xoroshiro128plus"), max_tokens=5, stop=["bc"]),
-        lt.Decoder(vocabulary, chain(seed=4, penalty_repeat=1.4), max_tokens=2, stop_at_eog=False),
+        lt.Decoder(vocabulary, chain(seed=4, penalty_repeat=1.4), max_tokens=2, stop_at_end_tokens=False),
     ]
 
 
@@ -53,7 +53,7 @@ def test_rows_equal_single_decoders(vocabulary: lt.Vocabulary) -> None:
         assert (tokens.dtype, tokens.shape) == (np.uint32, (len(alone),))
         assert tokens.tolist() == expected
         assert batch.finished.tolist() == [d.is_finished for d in alone]
-        assert [list(d.mask()) for d in batch if not d.is_finished] == [
+        assert [list(d.allowed().mask()) for d in batch if not d.is_finished] == [
             list(mask) for mask, over in zip(batch.masks(), batch.finished, strict=True) if not over
         ]
     assert batch.finished.all()
@@ -65,7 +65,7 @@ def test_rows_equal_single_decoders(vocabulary: lt.Vocabulary) -> None:
 def test_a_finished_row_accepts_end_tokens_only(vocabulary: lt.Vocabulary) -> None:
     over = lt.Decoder(vocabulary, lt.Chain.greedy(), lt.OneOf(["a"]).matcher(vocabulary))
     over.accept(0)
-    batch = lt.Batch(vocabulary, [over, lt.Decoder(vocabulary, lt.Chain.greedy())], end=[2, END])
+    batch = lt.Batch(vocabulary, [over, lt.Decoder(vocabulary, lt.Chain.greedy())], end_tokens=[2, END])
     assert [lt.masks.to_ids(row).tolist() for row in batch.masks()] == [[2, END], list(range(len(WORDS)))]
     logits = rows(0, 2)
     logits[0] = np.nan
@@ -101,7 +101,7 @@ def test_rows_join_and_leave(vocabulary: lt.Vocabulary) -> None:
 
 
 def test_sequences_differ_and_the_first_is_the_decoders_own(vocabulary: lt.Vocabulary) -> None:
-    one = lt.Decoder(vocabulary, lt.Chain.llama_cpp(seed=7, temp=3.0), max_tokens=12, stop_at_eog=False)
+    one = lt.Decoder(vocabulary, lt.Chain.llama_cpp(seed=7, temp=3.0), max_tokens=12, stop_at_end_tokens=False)
     one.prime([0, 1, 0])
     batch = lt.Batch(vocabulary, one.sequences(4))
     for at in range(12):
@@ -176,7 +176,7 @@ def test_callbacks_run_on_the_callers_thread(vocabulary: lt.Vocabulary) -> None:
 
 
 def test_a_forgotten_constraint_warns(vocabulary: lt.Vocabulary) -> None:
-    decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), max_tokens=600, stop_at_eog=False)
+    decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), max_tokens=600, stop_at_end_tokens=False)
     decoder.activate(lt.OneOf(["a"]).matcher(vocabulary))
     batch = lt.Batch(vocabulary, [decoder])
     with warnings.catch_warnings(record=True) as caught:
@@ -193,13 +193,13 @@ def test_invalid_arguments_are_refused(vocabulary: lt.Vocabulary) -> None:
     with pytest.raises(lt.ConstraintError, match="end="):
         lt.Batch(other)
     with pytest.raises(lt.ConstraintError, match="end token 8 in a vocabulary of 8"):
-        lt.Batch(vocabulary, end=8)
+        lt.Batch(vocabulary, end_tokens=8)
     with pytest.raises(lt.ConstraintError, match="end token -1"):
-        lt.Batch(vocabulary, end=[0, -1])
+        lt.Batch(vocabulary, end_tokens=[0, -1])
     for wrong in (2.5, [7.0], "a", True, [True]):
         with pytest.raises(TypeError):
-            lt.Batch(vocabulary, end=wrong)  # type: ignore[arg-type]
-    assert lt.Batch(vocabulary, end=np.uint32(7)).vocabulary == vocabulary  # type: ignore[arg-type]
+            lt.Batch(vocabulary, end_tokens=wrong)  # type: ignore[arg-type]
+    assert lt.Batch(vocabulary, end_tokens=np.uint32(7)).vocabulary == vocabulary  # type: ignore[arg-type]
     for wrong in ([], None, lt.Chain.greedy()):
         with pytest.raises(TypeError, match="a row is a Decoder"):
             lt.Batch(vocabulary).join(wrong)  # type: ignore[arg-type]
@@ -251,7 +251,7 @@ def test_a_row_that_fails_has_not_drawn(vocabulary: lt.Vocabulary) -> None:
             lt.samplers.custom(fail),
             lt.samplers.dist(seed=5, rng=rng),
         ]
-        decoder = lt.Decoder(vocabulary, lt.Chain(samplers), stop_at_eog=False)
+        decoder = lt.Decoder(vocabulary, lt.Chain(samplers), stop_at_end_tokens=False)
         kept, batch = decoder.fork(), lt.Batch(vocabulary, [decoder])
         for at in range(60):
             logits = rows(at, 1)

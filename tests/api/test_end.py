@@ -21,7 +21,7 @@ def vocabulary(ends: list[int] = ENDS) -> lt.Vocabulary:
     """A token for every byte, two that may end a text, and one of two bytes."""
     tokens = [*(bytes([b]) for b in range(256)), b"</s>", b"<eot>", b"ab"]
     kinds = ["normal"] * 256 + ["control"] * 2 + ["normal"]
-    return lt.Vocabulary.from_tokens(tokens, eog_ids=ends, kinds=kinds)
+    return lt.Vocabulary.from_tokens(tokens, end_tokens=ends, kinds=kinds)
 
 
 class AB:
@@ -78,9 +78,9 @@ def test_at_its_end_a_matcher_allows_the_end_tokens_alone(name: str) -> None:
     for padded in range(3):
         assert matcher.is_finished and matcher.is_accepting and not matcher.is_open_ended
         assert list(matcher.allowed()) == ENDS and not matcher.allowed().is_all
-        assert matcher.mask().tolist() == words(ENDS)
+        assert matcher.allowed().mask().tolist() == words(ENDS)
         wide = np.full(12, 7, np.int32)
-        matcher.fill_mask(wide)
+        masks.fill_batch(matcher, wide)
         assert masks.to_ids(wide).tolist() == ENDS
         rows = masks.new(259, 2)
         masks.fill_batch([matcher, matcher.clone()], rows)
@@ -94,7 +94,7 @@ def test_at_its_end_a_matcher_allows_the_end_tokens_alone(name: str) -> None:
             assert not matcher.is_allowed(token)
             with pytest.raises(lt.TokenError):
                 matcher.accept(token)
-        explanation = matcher.explain(text="a", vocabulary=vocabulary())
+        explanation = matcher.explain(text="a")
         assert explanation.allowed == 2 and "only a token that ends it may follow" in str(explanation)
         assert matcher.accepted == 2 + padded
         matcher.accept(ENDS[padded % 2])
@@ -107,13 +107,13 @@ def test_without_end_tokens_nothing_follows_the_end(name: str) -> None:
     matcher = bind(CONSTRAINTS[name](), vocabulary([]))
     matcher.accept_many(list(b"ab"))
     assert matcher.is_finished and not matcher.is_open_ended
-    for ask in (matcher.allowed, matcher.mask, lambda: matcher.fill_mask(masks.new(259))):
+    for ask in (matcher.allowed, lambda: masks.fill_batch(matcher, masks.new(259))):
         with pytest.raises(lt.StateError, match="complete"):
             ask()
     assert not matcher.is_allowed(ord("a")) and matcher.validate([ord("a")]) == 0
     with pytest.raises(lt.TokenError):
         matcher.accept(256)
-    assert matcher.explain(vocabulary=vocabulary([])).allowed == 0
+    assert matcher.explain().allowed == 0
 
 
 def test_own_end_tokens_come_before_those_of_the_vocabulary() -> None:
@@ -123,7 +123,7 @@ def test_own_end_tokens_come_before_those_of_the_vocabulary() -> None:
     grammar = lt.Grammar.regex("ab").matcher(vocabulary(), end_tokens=[7])
     grammar.accept_many([*b"ab", 7])
     assert list(grammar.allowed()) == [7]
-    item = items(b"ab").matcher(vocabulary(), end=256)
+    item = items(b"ab").matcher(vocabulary(), end_token=256)
     item.accept_many([*b"ab", 256])
     assert item.is_finished and list(item.allowed()) == [256]
     # An empty list of its own ends no value that could continue; after the end come those of the vocabulary.

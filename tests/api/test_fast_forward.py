@@ -45,7 +45,7 @@ def test_certain_text_costs_no_passes_and_the_constraint_holds(kind: type[Drafti
     assert generation.complete
     assert set(json.loads(generation.text)) == {"name", "red", "abc"}
     assert COMPACT.matches(generation.text)
-    assert tuple(token.id for token in tokens) == generation.tokens
+    assert tuple(token.token for token in tokens) == generation.tokens
     assert b"".join(token.bytes for token in tokens).decode() == generation.text
     assert "".join(generation.pieces()) == generation.text
     stats = generation.stats
@@ -54,7 +54,7 @@ def test_certain_text_costs_no_passes_and_the_constraint_holds(kind: type[Drafti
     assert all(token.forced == (token.source in ("forced", "fast_forward")) for token in tokens)
     assert stats.forced_tokens == sum(token.forced for token in tokens)
     # The first certain text, but for its last token, which the tokens `""` or `",` could replace.
-    assert [token.id for token in tokens[:3]] == engine.tokenize('{"name":"')[:3]
+    assert [token.token for token in tokens[:3]] == engine.tokenize('{"name":"')[:3]
     assert tokens[0].source == tokens[2].source == "fast_forward"
 
 

@@ -34,7 +34,7 @@ def payload(engine: LlamaCpp) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def tree(payload: dict[str, Any]) -> lt.elizaos.Span:
+def tree(payload: dict[str, Any]) -> lt.elizaos.TokenTreePath:
     return lt.elizaos.token_tree(payload).at("action")
 
 
@@ -50,7 +50,7 @@ def run(
     assert isinstance(finish, lt.Finish)
     assert not any(isinstance(event, lt.Finish) for event in events[:-1])
     stats = finish.stats
-    assert tuple(token.id for token in tokens) == finish.tokens
+    assert tuple(token.token for token in tokens) == finish.tokens
     assert "".join(token.text for token in tokens) + finish.tail == finish.text
     assert stats.output_tokens == len(tokens) == stats.sampled_tokens + stats.forced_tokens
     assert stats.forced_tokens == sum(token.forced for token in tokens)
@@ -148,7 +148,7 @@ def test_a_choice_inside_another_ends_by_what_follows(engine: LlamaCpp) -> None:
         tokens, finish = run(engine, PROMPT, both, temperature=0.0, logit_bias={2: bias})
         assert (finish.text, finish.reason) == (text, "constraint")
         assert value(engine, both, logit_bias={2: bias}) == text
-        assert [token.text for token in tokens if token.id == 2] == ([""] if text == "REPLY" else [])
+        assert [token.text for token in tokens if token.token == 2] == ([""] if text == "REPLY" else [])
     closed = lt.OneOf(both, following='"}')
     _, finish = run(engine, PROMPT, closed, temperature=0.0)
     assert finish.text in ('REPLY"}', 'REPLY_THREAD"}')
@@ -243,7 +243,7 @@ def _bytewise(engine: LlamaCpp, pieces: list[bytes]) -> list[int]:
 def test_trace(engine: LlamaCpp, tree: Any) -> None:
     tokens, _ = run(engine, PROMPT, tree, temperature=0.0, trace=True)
     steps = [token.step for token in tokens]
-    assert all(step is not None and step.token == token.id for step, token in zip(steps, tokens, strict=True))
+    assert all(step is not None and step.token == token.token for step, token in zip(steps, tokens, strict=True))
     assert [step.forced for step in steps if step] == [token.forced for token in tokens]
     assert steps[0] is not None
     assert steps[0].allowed == len({engine.tokenize(name)[0] for name in ACTIONS})

@@ -285,8 +285,8 @@ def test_limits_are_errors_of_their_own() -> None:
     vocabulary = small()
     grammar = G.json_schema(PERSON)
     with pytest.raises(lt.LimitError):
-        grammar.matcher(vocabulary, fuel=1).mask()
-    assert grammar.matcher(vocabulary).mask().any()
+        grammar.matcher(vocabulary, fuel=1).allowed().mask()
+    assert grammar.matcher(vocabulary).allowed().mask().any()
     assert grammar.memory(vocabulary) > 0
 
 
@@ -294,10 +294,10 @@ def test_matchers_share_what_they_find_out_and_bindings_die() -> None:
     vocabulary = small()
     grammar = G.json_schema(PERSON)
     first = grammar.matcher(vocabulary)
-    first.mask()
+    first.allowed().mask()
     held = grammar.memory(vocabulary)
     for _ in range(50):
-        grammar.matcher(vocabulary).mask()
+        grammar.matcher(vocabulary).allowed().mask()
     assert grammar.memory(vocabulary) == held
     # Other vocabularies take the place of old ones; a matcher lives on without its binding.
     for n in range(8):

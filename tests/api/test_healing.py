@@ -109,7 +109,7 @@ def check(generation: lt.Generation[Any], prompt: str, vocabulary: lt.Vocabulary
         assert read == prompt + generation.text
     assert "".join(generation.pieces()) == generation.text
     assert b"".join(token.bytes for token in tokens).decode("utf-8", "replace").startswith(generation.text)
-    assert tuple(token.id for token in tokens) == generation.tokens
+    assert tuple(token.token for token in tokens) == generation.tokens
     stats = generation.stats
     assert (stats.prompt_tokens, stats.output_tokens) == (len(generation.prompt), len(tokens))
     assert stats.sampled_tokens + stats.forced_tokens == stats.output_tokens
@@ -186,7 +186,7 @@ def test_after_the_text_nothing_constrains_the_model() -> None:
             super().__init__()
             texts = [*self.vocabulary, b"<tool>"]
             kinds = ["normal"] * (len(texts) - 2) + ["control"] * 2
-            self.vocabulary = lt.Vocabulary.from_tokens(texts, kinds=kinds, eog_ids=[len(texts) - 2])
+            self.vocabulary = lt.Vocabulary.from_tokens(texts, kinds=kinds, end_tokens=[len(texts) - 2])
             self.table = np.random.default_rng(0).normal(0, 1, (len(texts), len(texts))).astype(np.float32)
             self.table[:, -1] = 50.0
 

@@ -17,7 +17,7 @@ import logitree as lt
 
 EOG, SIZE = 7, 10
 TEXTS = [b"a", b"b", b"c", b"ab", b"bc", b"ca", b"abc"]
-VOCABULARY = lt.Vocabulary.from_tokens([*TEXTS, b"</s>"], eog_ids=[EOG], special_ids=[EOG])
+VOCABULARY = lt.Vocabulary.from_tokens([*TEXTS, b"</s>"], end_tokens=[EOG], special_ids=[EOG])
 
 
 def test_all_that_a_tree_has_stays() -> None:
@@ -27,7 +27,7 @@ def test_all_that_a_tree_has_stays() -> None:
     tree.add([[3, 1], [0, 1], [2]], items=[32, 12, 40], weights=[[2.0, 4.0], [0.5, 0.25], [8.0]])
     tree.remove([[0, 1]], items=[11])
     ends_in_b = lt.Grammar.regex(".*b").matcher(VOCABULARY)
-    paths = tree.walk(end=EOG, intersect=ends_in_b, vocabulary=SIZE)
+    paths = tree.walk(end_token=EOG, intersect=ends_in_b, vocabulary=SIZE)
     assert len(paths) == 4
     assert paths.weighted
     assert paths.items(paths.find([0, 1]) or 0).tolist() == [10, 12]
@@ -38,10 +38,10 @@ def test_all_that_a_tree_has_stays() -> None:
     assert paths.gather([paths.find([3])], logits).scores.tolist() == [4.0, 0.0]
     mask = lt.masks.to_ids(paths.mask([paths.start])[0])
     assert list(mask) == [0, 3]
-    some = tree.walk(end=EOG, allowed=[12, 20], intersect=ends_in_b)
+    some = tree.walk(end_token=EOG, allowed=[12, 20], intersect=ends_in_b)
     assert (len(some), some.items(some.find([0, 1]) or 0).tolist()) == (1, [12])
     assert some.matcher(intersect=ends_in_b).forced_tokens() == [0, 1, EOG]
-    assert (len(tree), len(tree.walk(end=EOG))) == (7, 7)
+    assert (len(tree), len(tree.walk(end_token=EOG))) == (7, 7)
 
 
 def test_what_is_left_may_need_no_end() -> None:
@@ -58,7 +58,7 @@ def test_a_constraint_that_is_under_way_goes_on_from_there() -> None:
     other = lt.Grammar.regex("a(b|c)").matcher(VOCABULARY)
     other.accept(0)
     tree = lt.Catalogue.from_codes([[0], [1], [2], [1, 1]])
-    lazy = tree.matcher(end=EOG, intersect=other)
+    lazy = tree.matcher(end_token=EOG, intersect=other)
     other.accept(1)
     assert list(lazy.allowed()) == [1, 2]
     lazy.accept(1)
@@ -71,22 +71,22 @@ def test_a_constraint_that_is_under_way_goes_on_from_there() -> None:
 def test_it_goes_wherever_matchers_go() -> None:
     tree = lt.Catalogue.from_codes([[0, 1], [0, 2], [1, 2]])
     other = lt.Grammar.regex("a.").matcher(VOCABULARY)
-    lazy = tree.matcher(end=EOG, intersect=other, vocabulary=len(VOCABULARY))
+    lazy = tree.matcher(end_token=EOG, intersect=other, vocabulary=len(VOCABULARY))
     assert '1 token: "a"' in str(lazy.explain(1))
     matcher = lt.ReasoningBudget([[3]], [[4]], budget=4, then=lazy).matcher(VOCABULARY)
     matcher.accept_many([3, 0, 0, 4])
     assert list(matcher.allowed()) == [0]
-    paths = tree.walk(end=EOG, intersect=lazy)
+    paths = tree.walk(end_token=EOG, intersect=lazy)
     assert [paths.items(paths.find([0, token]) or 0).tolist() for token in (1, 2)] == [[0], [1]]
     # Reasoning without a constraint after it is free text, which is complete everywhere.
     free = lt.ReasoningBudget([[3]], [[4]], budget=4).matcher(VOCABULARY)
-    assert len(tree.walk(end=EOG, intersect=free)) == 3
-    assert len(lt.Catalogue.from_codes([[0, 4], [0, 1]]).walk(end=EOG, intersect=free)) == 1
+    assert len(tree.walk(end_token=EOG, intersect=free)) == 3
+    assert len(lt.Catalogue.from_codes([[0, 4], [0, 1]]).walk(end_token=EOG, intersect=free)) == 1
 
 
 def test_others_are_of_one_vocabulary() -> None:
     def grammar(tokens: list[bytes], pattern: str) -> lt.Matcher:
-        return lt.Grammar.regex(pattern).matcher(lt.Vocabulary.from_tokens(tokens, eog_ids=[2]))
+        return lt.Grammar.regex(pattern).matcher(lt.Vocabulary.from_tokens(tokens, end_tokens=[2]))
 
     pair = [grammar([b"a", b"b", b"<e>"], "[ab]+"), grammar([b"b", b"a", b"<e>"], "a+")]
     tree = lt.Catalogue.from_codes([[0], [1]])

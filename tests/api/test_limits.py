@@ -23,7 +23,7 @@ SLACK = 8 if _core.__profile__ == "dev" else 4
 
 LONG = [b"a" * 16, b"ab" * 8, b"[" * 32, b"(" * 16, b" " * 64, b"x, " * 5]
 BYTES = [bytes([b]) for b in range(256)]
-VOCABULARY = lt.Vocabulary.from_tokens([*BYTES, *LONG, b"</s>"], eog_ids=[256 + len(LONG)])
+VOCABULARY = lt.Vocabulary.from_tokens([*BYTES, *LONG, b"</s>"], end_tokens=[256 + len(LONG)])
 
 HOSTILE = "x[0-9]{3}|y" + "(" * 20 + "a" + "b?){0,3}" * 20
 """After `y` and a few times `a` there are more states than any fuel allows."""
@@ -104,7 +104,7 @@ def test_a_limit_names_the_part_of_the_grammar() -> None:
     matcher = grammar.matcher(VOCABULARY)
     matcher.accept(ord("("))
     with pytest.raises(lt.LimitError, match="list") as raised:
-        matcher.mask()
+        matcher.allowed().mask()
     assert "fuel" in raised.value.help
     matcher.rollback(1)
     assert ord("(") in matcher.allowed(), "it stays usable"
@@ -126,7 +126,7 @@ def test_a_deadline_ends_a_call() -> None:
     matcher = hostile()
     began = time.monotonic()
     with lt.Deadline(0.1) as deadline, pytest.raises(lt.LimitError, match="deadline"):
-        matcher.mask()
+        matcher.allowed().mask()
     assert 0.1 <= time.monotonic() - began < 2
     assert deadline.expired and deadline.left == 0 and not deadline.cancelled
     matcher.rollback(1)
@@ -135,7 +135,7 @@ def test_a_deadline_ends_a_call() -> None:
         lt.Grammar.regex("[a-z]+").matcher(VOCABULARY)
     with lt.Deadline() as open_end:
         assert open_end.left is None and "no time limit" in repr(open_end)
-        assert lt.Grammar.regex("[a-z]+").matcher(VOCABULARY).mask().any()
+        assert lt.Grammar.regex("[a-z]+").matcher(VOCABULARY).allowed().mask().any()
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan")])
@@ -151,7 +151,7 @@ def test_another_thread_cancels_a_call() -> None:
     timer.start()
     began = time.monotonic()
     with deadline, pytest.raises(lt.LimitError, match="cancelled"):
-        matcher.mask()
+        matcher.allowed().mask()
     assert time.monotonic() - began < 5
     timer.join()
     assert deadline.cancelled and "cancelled" in repr(deadline)
@@ -173,7 +173,7 @@ def test_control_c_ends_a_call() -> None:
     timer.start()
     try:
         with pytest.raises(KeyboardInterrupt):
-            matcher.mask()
+            matcher.allowed().mask()
         assert time.monotonic() - began < 2
         timer.join()
     finally:
@@ -185,9 +185,9 @@ def test_a_known_mask_does_not_wait_for_one_that_is_found() -> None:
     slow = hostile()
     quick = slow.fork()
     quick.rollback(1)
-    expected = quick.mask().copy()
+    expected = quick.allowed().mask().copy()
     quick.accept(ord("x"))
-    quick.mask()
+    quick.allowed().mask()
     quick.rollback(1)
     deadline = lt.Deadline(60)
     started = threading.Event()
@@ -196,16 +196,16 @@ def test_a_known_mask_does_not_wait_for_one_that_is_found() -> None:
         with deadline:
             started.set()
             with pytest.raises(lt.LimitError):
-                slow.mask()
+                slow.allowed().mask()
 
     longest = [0.0] * 16
 
     def read(at: int, matcher: lt.Matcher) -> None:
         for _ in range(20):
             began = time.monotonic()
-            assert (matcher.mask() == expected).all()
+            assert (matcher.allowed().mask() == expected).all()
             matcher.accept(ord("x"))
-            matcher.mask()
+            matcher.allowed().mask()
             matcher.rollback(1)
             longest[at] = max(longest[at], time.monotonic() - began)
 

@@ -57,11 +57,11 @@ def test_before_and_after_the_filters(trace: bool, seed: int) -> None:
         left[kept] = log_softmax(engine.table[held][kept] / np.float32(0.7))
         found = token.logprobs
         assert found is not None
-        assert found.model == pytest.approx(model[token.id], abs=1e-5)
-        assert found.final == pytest.approx(left[token.id], abs=1e-5)
+        assert found.model == pytest.approx(model[token.token], abs=1e-5)
+        assert found.final == pytest.approx(left[token.token], abs=1e-5)
         assert close(found.top, best(model, 3))
         assert close(found.final_top, best(left, 3))
-        held, total = token.id, total + found.model
+        held, total = token.token, total + found.model
     stats = generation.stats
     assert (stats.logprob, stats.logprob_tokens) == (pytest.approx(total), stats.sampled_tokens)
     assert stats.mean_logprob == pytest.approx(total / stats.sampled_tokens)
@@ -113,9 +113,9 @@ def test_batches_and_drafts_tell_the_same() -> None:
     for prompt, row in zip([[120], [121]], together, strict=True):
         alone = lt.generate(engine, prompt, schema, seed=3, **options)
         drafted = lt.generate(engine, prompt, schema, seed=3, drafter=NGramDrafter(), **options)
-        found = [(token.id, token.logprobs) for token in tokens_of(alone)]
-        assert [(token.id, token.logprobs) for token in tokens_of(row)] == found
-        assert [(token.id, token.logprobs) for token in tokens_of(drafted)] == found
+        found = [(token.token, token.logprobs) for token in tokens_of(alone)]
+        assert [(token.token, token.logprobs) for token in tokens_of(row)] == found
+        assert [(token.token, token.logprobs) for token in tokens_of(drafted)] == found
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def vocabulary(protocol: Protocol, kind: str, more: Sequence[str] = ()) -> lt.Vo
     markers = [] if kind == "text" else list(dict.fromkeys((*protocol.markers, *protocol.turn_end)))
     tokens = [*(bytes([b]) for b in range(256)), *(w.encode() for w in words), *(m.encode() for m in markers), b"</s>"]
     kinds = ["normal"] * (256 + len(words)) + [kind] * len(markers) + ["control"]
-    return lt.Vocabulary.from_tokens(tokens, kinds=kinds, eog_ids=[len(tokens) - 1])
+    return lt.Vocabulary.from_tokens(tokens, kinds=kinds, end_tokens=[len(tokens) - 1])
 
 
 def spelled(text: str, vocabulary: lt.Vocabulary, rng: random.Random, *, markers: bool) -> list[int]:
@@ -297,7 +297,7 @@ def ended(matcher: lt.Matcher, vocab: lt.Vocabulary, protocol: Protocol) -> list
             forced = matcher.forced_tokens()
             matcher.accept_many(forced)
             out += forced
-    return out if matcher.is_accepting else out + matcher.shortest_ending(vocab)
+    return out if matcher.is_accepting else out + matcher.shortest_ending()
 
 
 @ids
@@ -648,7 +648,7 @@ def test_a_real_vocabulary_with_markers(name: str, kind: str) -> None:
     protocol = Protocol.named(name)
     kinds = [base.kind(id) for id in range(len(base))] + [kind] * len(protocol.markers)
     tokens = [*base, *(marker.encode() for marker in protocol.markers)]
-    vocab = lt.Vocabulary.from_tokens(tokens, kinds=kinds, eog_ids=base.eog_ids)
+    vocab = lt.Vocabulary.from_tokens(tokens, kinds=kinds, end_tokens=base.end_tokens)
     bounded = {"tool_choice": "stop-now", "reasoning": 8}
     constraint = protocol.constraint(tools=TOOLS, **bounded if kind == "control" else {"tool_choice": "required"})
     for seed in range(3):
@@ -657,7 +657,7 @@ def test_a_real_vocabulary_with_markers(name: str, kind: str) -> None:
         while not matcher.is_finished and len(out) < 60:
             allowed = matcher.allowed()
             few = list(allowed) if len(allowed) < 999 else rng.sample(list(allowed), 99)
-            out.append(rng.choice([id for id in few if id not in base.eog_ids] or few))
+            out.append(rng.choice([id for id in few if id not in base.end_tokens] or few))
             matcher.accept(out[-1])
         out += ended(matcher, vocab, protocol)
         found = constraint.read(out, Context(vocab))

@@ -20,7 +20,7 @@ THINK, UNTHINK, YES, NO, END = 4, 5, 6, 7, 8
 
 def vocabulary() -> lt.Vocabulary:
     """Twelve tokens: letters, both tags, two answers, the end, and a tag in pieces."""
-    return lt.Vocabulary.from_tokens(WORDS, special_ids=[THINK, UNTHINK, END], eog_ids=[END])
+    return lt.Vocabulary.from_tokens(WORDS, special_ids=[THINK, UNTHINK, END], end_tokens=[END])
 
 
 class Bound:
@@ -141,7 +141,7 @@ def test_a_soft_budget_wins_when_it_outweighs_the_model() -> None:
         copy, bias = row.copy(), slow.bias()
         if bias is not None:
             copy[bias[0]] += np.float32(bias[1])
-        assert lt.Chain.greedy().draw(copy, slow.mask()) == decoder.step(row)
+        assert lt.Chain.greedy().draw(copy, slow.allowed().mask()) == decoder.step(row)
         tokens.append(decoder.tokens[-1])
         slow.accept(tokens[-1])
     # 6 * (s + 1 - 4) / 6 is past 3.5 at s = 7.
@@ -169,7 +169,7 @@ def test_the_bias_changes_what_is_sampled_as_steering_does(parity: bool) -> None
         row[UNTHINK], row[END] = min(row[UNTHINK], -3.0), -90.0
         bias = slow.bias()
         chain.steer([] if bias is None else [bias])
-        token = chain.draw(row, slow.mask())
+        token = chain.draw(row, slow.allowed().mask())
         assert decoder.step(row) == token
         chain.accept(token)
         slow.accept(token)
@@ -184,7 +184,7 @@ def test_free_text_ends_as_without_a_constraint() -> None:
         assert decoder.finish_reason == "end_of_generation"
         for token in [*before, 0, 1]:
             fork.accept(token)
-        assert fork.finish_reason == "stop_string"
+        assert fork.finish_reason == "stop"
     broken_off = lt.Decoder(vocabulary(), lt.Chain.greedy(), made().matcher(at="inside"))
     broken_off.accept(0)
     broken_off.activate(made().matcher(at="closing"))

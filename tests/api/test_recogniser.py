@@ -10,7 +10,7 @@ import logitree as lt
 from logitree import _core
 
 TEXTS = [bytes([byte]) for byte in b"()."] + [b"()", b"))", b"((", b").", b"x"]
-VOCABULARY = lt.Vocabulary.from_tokens([*TEXTS, b"</s>"], eog_ids=[len(TEXTS)])
+VOCABULARY = lt.Vocabulary.from_tokens([*TEXTS, b"</s>"], end_tokens=[len(TEXTS)])
 END = len(TEXTS)
 
 

@@ -17,7 +17,7 @@ from logitree.repair import Repaired, Repairer, repair, resume
 from table_engine import TableEngine
 
 SPACE = b" \t\n\r"
-BYTES = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"</s>"], eog_ids=[256])
+BYTES = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"</s>"], end_tokens=[256])
 
 
 # -- a language written out

@@ -324,7 +324,7 @@ def test_sources(tmp_path: Path) -> None:
     assert repr(trees[0]) == "RtpTree(1 items, start 225, end 2)"
     kept = rtp.load_tree(path, index=tmp_path / "tree.index")
     assert lt.Catalogue.open(tmp_path / "tree.index").items([5]).tolist() == kept.prefix.items([5]).tolist() == [0]
-    with pytest.raises(lt.FileError, match="cannot be opened"):
+    with pytest.raises(FileNotFoundError, match="cannot be opened"):
         rtp.load_tree(tmp_path / "none.json")
     with pytest.raises(lt.ConstraintError):
         rtp.load_tree(text, vocabulary_size=2)
@@ -372,7 +372,9 @@ def test_a_slate_has_no_item_twice(end: int | None) -> None:
     # Each is the best of what is left after the prompt and the items before it.
     read, left = [1], [tuple(item) for item in items[:4]]
     for hypothesis in chosen:
-        best = lt.beam_search(model, [read], lt.Catalogue.from_codes(left).walk(end=end), width=8, returned=1)[0][0]
+        best = lt.beam_search(model, [read], lt.Catalogue.from_codes(left).walk(end_token=end), width=8, returned=1)[0][
+            0
+        ]
         assert best.tokens == hypothesis.tokens
         read += list(hypothesis.tokens)
         left.remove(hypothesis.tokens[:2])
@@ -393,7 +395,7 @@ def test_a_slate_of_a_tree_decode_file() -> None:
 
 def test_processors_run_in_order_and_change_together() -> None:
     tree = rtp.load_tree('{"prefix_dict": {"225": [5, 6], "225_5": [7, 8], "225_6": [7]}}', vocabulary_size=12)
-    vocabulary = lt.Vocabulary.from_tokens([f"<{i}>".encode() for i in range(12)], eog_ids=[2])
+    vocabulary = lt.Vocabulary.from_tokens([f"<{i}>".encode() for i in range(12)], end_tokens=[2])
     grammar = rtp.GrammarProcessor(lt.Grammar.regex("<5>(<8>|<7>)|<6><7>").matcher(vocabulary), 2)
     own = [
         rtp.MultiSequenceProcessor(2, 2),
@@ -521,7 +523,9 @@ def test_a_failed_row_stays_failed_when_it_reads_the_end() -> None:
 
 
 def test_a_grammar_may_end_without_a_stop_token() -> None:
-    vocabulary = lt.Vocabulary.from_tokens([b"a", b"b", b"</s>", b"<t>", b"</t>"], special_ids=[2, 3, 4], eog_ids=[2])
+    vocabulary = lt.Vocabulary.from_tokens(
+        [b"a", b"b", b"</s>", b"<t>", b"</t>"], special_ids=[2, 3, 4], end_tokens=[2]
+    )
     matcher = lt.Grammar.regex("ab?").matcher(vocabulary)
     until_end = rtp.GrammarProcessor(matcher, 2)
     until_end.update_status([0, 0])

@@ -24,7 +24,7 @@ TREE = '{"start_token_id": 9, "prefix_dict": {"9": [10, 20], "9_10": [2], "9_20"
 @pytest.fixture(scope="module")
 def vocabulary() -> lt.Vocabulary:
     words = [b"<%d>" % i for i in range(30)] + [b"<think>", b"</think>", b"yes", b"no", b"\n\n"]
-    return lt.Vocabulary.from_tokens(words, special_ids=[2, 30, 31], eog_ids=[2])
+    return lt.Vocabulary.from_tokens(words, special_ids=[2, 30, 31], end_tokens=[2])
 
 
 @pytest.fixture
@@ -308,10 +308,10 @@ def test_a_request_sets_no_files_and_changes_nothing_when_it_is_wrong() -> None:
     assert base == rtp.Config.from_json({"num_beams": 3})
     with pytest.raises(rtp.ConfigError, match="num_beams"):
         rtp.Config(num_beams=-1)
-    with pytest.raises(lt.FileError, match="cannot be opened"):
+    with pytest.raises(FileNotFoundError, match="cannot be opened"):
         rtp.Config.from_json("no/such/file.json")
     with pytest.raises(lt.StateError):
-        base.processors(lt.Vocabulary.from_tokens([b"a"], eog_ids=[0]), -1)
+        base.processors(lt.Vocabulary.from_tokens([b"a"], end_tokens=[0]), -1)
 
 
 def test_what_does_not_fit_the_vocabulary(tree: Path, vocabulary: lt.Vocabulary) -> None:
@@ -451,7 +451,7 @@ def test_upstream_variables_do_not_stop_a_server() -> None:
 
 def test_the_two_grammar_settings_do_what_they_say() -> None:
     words = [*(bytes([b]) for b in range(256)), b"</s>"]
-    vocabulary = lt.Vocabulary.from_tokens(words, special_ids=[256], eog_ids=[256])
+    vocabulary = lt.Vocabulary.from_tokens(words, special_ids=[256], end_tokens=[256])
     schema = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
     for disabled, compact, spaced in ((True, True, False), (False, True, True)):
         given = {"json_schema": schema, "constrained_json_disable_any_whitespace": disabled}

@@ -16,7 +16,7 @@ TOKENS = [b"a", b"b", b"ab", b"xa", b"a:", b"\n", b"</s>"]
 
 @pytest.fixture
 def vocabulary() -> lt.Vocabulary:
-    return lt.Vocabulary.from_tokens(TOKENS, eog_ids=[6])
+    return lt.Vocabulary.from_tokens(TOKENS, end_tokens=[6])
 
 
 def test_breakers_of_a_small_vocabulary(vocabulary: lt.Vocabulary) -> None:

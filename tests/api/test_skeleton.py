@@ -52,7 +52,7 @@ class PlainEngine(TableEngine):
             '"to',
         ]
         self.words = [bytes([b]) for b in range(256)] + [word.encode() for word in words]
-        self.vocabulary = lt.Vocabulary.from_tokens([*self.words, b"</s>"], eog_ids=[len(self.words)])
+        self.vocabulary = lt.Vocabulary.from_tokens([*self.words, b"</s>"], end_tokens=[len(self.words)])
         n = len(self.words) + 1
         self.table = np.random.default_rng(seed).normal(0, 3, (n, n)).astype(np.float32)
 

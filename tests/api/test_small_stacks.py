@@ -12,7 +12,7 @@ from functools import reduce
 import logitree as lt
 
 bytes_ = [bytes([byte]) for byte in range(256)]
-vocabulary = lt.Vocabulary.from_tokens([*bytes_, b"aa", b"</s>"], eog_ids=[257])
+vocabulary = lt.Vocabulary.from_tokens([*bytes_, b"aa", b"</s>"], end_tokens=[257])
 texts = {
     "groups": lambda: lt.Grammar.regex("(?:" * 240 + "a" + "|^)*" * 240),
     "boundaries": lambda: lt.Grammar.regex("(?:\\\\b" * 240 + "a" + "|$)*" * 240),
@@ -54,7 +54,7 @@ texts = {
 
 def run(make):
     try:
-        make().matcher(vocabulary).mask()
+        make().matcher(vocabulary).allowed().mask()
         answers.append("grammar")
     except lt.LogitreeError as wrong:
         answers.append(type(wrong).__name__)

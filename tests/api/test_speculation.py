@@ -291,7 +291,7 @@ def test_n_grams_are_found_as_by_looking_everywhere(seed: int, shortest: int) ->
 
 def test_bytes_are_looked_up_where_no_tokens_are_the_same() -> None:
     texts = [b" Anna", b"Anna", b" Berg", b" lives", b'"', b"na", b"x"]
-    vocabulary = lt.Vocabulary.from_tokens([*texts, b"</s>"], eog_ids=[7])
+    vocabulary = lt.Vocabulary.from_tokens([*texts, b"</s>"], end_tokens=[7])
     draft = NGramDrafter().begin([6, 0, 2, 3], vocabulary)
     draft.accept([4])
     assert list(draft.propose([], 4, None)) == []

@@ -198,7 +198,7 @@ def test_what_is_wrong_with_the_question(tmp_path: Path) -> None:
         lt.Catalogue.from_table(table, "abc")
     with pytest.raises(TypeError, match="a dict is no table"):
         lt.Catalogue.from_table({"a": [1]})
-    with pytest.raises(lt.FileError, match="absent.csv"):
+    with pytest.raises(FileNotFoundError, match="absent.csv"):
         lt.Catalogue.from_table(tmp_path / "absent.csv")
     with pytest.raises(lt.FileError, match="absent.npy"):
         lt.Catalogue.from_table(tmp_path / "absent.npy")

@@ -166,7 +166,7 @@ def test_what_is_no_payload() -> None:
         lt.elizaos.token_tree("{}", on_mismatch="shrug")
 
 
-VOCABULARY = lt.Vocabulary.from_tokens([b"RE", b"PLY", b" RE", b'"', b'Y"', b"_ALL", b"</s>"], eog_ids=[6])
+VOCABULARY = lt.Vocabulary.from_tokens([b"RE", b"PLY", b" RE", b'"', b'Y"', b"_ALL", b"</s>"], end_tokens=[6])
 
 
 def test_a_dict_is_read_once_and_kept_as_it_was_read() -> None:
@@ -278,16 +278,16 @@ def test_matcher_manners() -> None:
     for wrong in (np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros((2, 2), np.int32), [0, 0],
                   np.zeros(4, np.int32)[::2]):  # fmt: skip
         with pytest.raises(lt.MaskError):
-            matcher.fill_mask(wrong)  # type: ignore[arg-type]
+            lt.masks.fill_batch(matcher, wrong)  # type: ignore[arg-type]
     frozen = np.zeros(2, np.int32)
     frozen.setflags(write=False)
     with pytest.raises(lt.MaskError, match="read-only"):
-        matcher.fill_mask(frozen)
+        lt.masks.fill_batch(matcher, frozen)
     longer = np.full(4, 7, np.int32)
-    matcher.fill_mask(longer)
+    lt.masks.fill_batch(matcher, longer)
     assert longer.tolist() == [4, 0, 0, 0]
-    assert matcher.mask().dtype == np.int32
-    assert matcher.mask().shape == (2,)
+    assert matcher.allowed().mask().dtype == np.int32
+    assert matcher.allowed().mask().shape == (2,)
 
 
 def test_skeletons() -> None:

@@ -181,7 +181,7 @@ def test_an_answer_after_reasoning_is_spelled_as_alone(own: Own) -> None:
 def test_a_healed_prompt_and_its_constraint_are_one_text(own: Own) -> None:
     for constraint in (TEXTS, SHORT):
         made = lt.generate(own, "These are miner and ", constraint, seed=1, temperature=1.5)
-        whole = [*made.prompt, *(token for token in made.tokens if token not in own.vocabulary.eog_ids)]
+        whole = [*made.prompt, *(token for token in made.tokens if token not in own.vocabulary.end_tokens)]
         text = b"".join(own.vocabulary[token] for token in whole).decode()
         assert text == "These are miner and " + made.text
         assert own.own_tokenizer.is_canonical(whole) and len(made.prompt) < len(own.tokenize("These are miner and "))

@@ -116,7 +116,7 @@ def test_a_matcher_allows_the_encoding_of_every_text_and_leads_to_ends(name: str
             allowed = list(matcher.allowed())
             tokens.append(draw.choice(allowed))
             matcher.accept(tokens[-1])
-        text = vocabulary.decode([token for token in tokens if token not in vocabulary.eog_ids])
+        text = vocabulary.decode([token for token in tokens if token not in vocabulary.end_tokens])
         if matcher.is_finished:
             assert ours.is_canonical(tokens), text
         else:
@@ -156,7 +156,7 @@ def test_forcing_changes_no_token_of_a_model(engine: LlamaCpp) -> None:
         ]
         forced, sampled = outputs
         assert forced.tokens == sampled.tokens
-        text = [token for token in forced.tokens if token not in engine.vocabulary.eog_ids]
+        text = [token for token in forced.tokens if token not in engine.vocabulary.end_tokens]
         assert ours.is_canonical(text)
         assert forced.stats.forward_passes < sampled.stats.forward_passes
 
@@ -172,7 +172,7 @@ def test_the_text_may_continue_the_prompt(smollm2_gguf: Path) -> None:
 
 
 def test_other_vocabularies_are_refused(smollm2_gguf: Path) -> None:
-    vocabulary = lt.Vocabulary.from_tokens([b"a", b"</s>"], eog_ids=[1])
+    vocabulary = lt.Vocabulary.from_tokens([b"a", b"</s>"], end_tokens=[1])
     with pytest.raises(lt.ConstraintError, match="tokens"):
         tokenizer(smollm2_gguf).canonical(lt.OneOf(["a"]).matcher(vocabulary))
 
@@ -181,9 +181,9 @@ def test_a_call_takes_no_more_than_its_fuel(smollm2_gguf: Path) -> None:
     ours = tokenizer(smollm2_gguf)
     plain = lt.Grammar.regex(r"([a-z0-9]{2,9}-)?[A-Za-z ,'-]{0,24}x").matcher(ours.vocabulary)
     with pytest.raises(lt.LimitError) as caught:
-        ours.canonical(plain, fuel=300).mask()
+        ours.canonical(plain, fuel=300).allowed().mask()
     assert caught.value.place == "token 0 of the text" and "fuel" in caught.value.help
-    assert ours.canonical(plain, fuel=10**9).mask().any()
+    assert ours.canonical(plain, fuel=10**9).allowed().mask().any()
 
 
 def test_a_deadline_ends_a_canonical_call(smollm2_gguf: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_deadline_ends_a_canonical_call(smollm2_gguf: Path) -> None:
     matcher = ours.canonical(lt.Grammar.regex("[a-z]{1,9}[0-9]{2}").matcher(ours.vocabulary))
     matcher.accept(ours.encode("a")[0])
     with lt.Deadline(0), pytest.raises(lt.LimitError, match="deadline"):
-        matcher.mask()
+        matcher.allowed().mask()
     assert ours.encode("1")[0] in matcher.allowed(), "it stays usable"
 
 

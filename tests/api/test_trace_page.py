@@ -60,7 +60,7 @@ def test_a_step_knows_what_was_cut_and_by_what() -> None:
         constraint = lt.OneOf(words) if round_ % 3 else None
         chain = lt.Chain([*samplers, lt.samplers.dist(seed=round_)])
         decoder = lt.Decoder(vocabulary, chain, constraint, trace=True)
-        allowed = [int(token) for token in lt.masks.to_ids(decoder.mask())]
+        allowed = [int(token) for token in lt.masks.to_ids(decoder.allowed().mask())]
         token = decoder.step(logits)
         step = decoder.last
         assert step is not None
@@ -84,9 +84,9 @@ def test_a_step_knows_what_was_cut_and_by_what() -> None:
 def test_forced_and_given_tokens_have_no_alternatives() -> None:
     decoder, _ = constrained()
     first, *rest = decoder.trace
-    assert (first.origin, {by for *_, by in first.alternatives}) == ("sampled", {None, "constraint"})
+    assert (first.source, {by for *_, by in first.alternatives}) == ("sampled", {None, "constraint"})
     assert rest
-    assert all((step.origin, step.alternatives, step.mass_allowed) == ("forced", [], None) for step in rest)
+    assert all((step.source, step.alternatives, step.mass_allowed) == ("forced", [], None) for step in rest)
     given = lt.Decoder(decoder.vocabulary, lt.Chain.greedy(), trace=True)
     given.accept(5)
     assert given.trace[0].alternatives == []
@@ -157,7 +157,7 @@ def test_a_generation_has_a_trace_of_its_output() -> None:
 
 def test_spans_of_bytes_become_spans_of_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every range of bytes: its tokens are those that have a byte of it."""
-    vocabulary = lt.Vocabulary.from_tokens([b"ab", b"c", "é".encode(), b"</s>", b"def"], eog_ids=[3])
+    vocabulary = lt.Vocabulary.from_tokens([b"ab", b"c", "é".encode(), b"</s>", b"def"], end_tokens=[3])
     choice = lt.OneOf(["abcédefc"])
 
     class Words(TableEngine):

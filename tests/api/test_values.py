@@ -28,7 +28,7 @@ pydantic = pytest.importorskip("pydantic")
 Field = pydantic.Field
 
 VOCABULARY = lt.Vocabulary.from_tokens(
-    [bytes([byte]) for byte in range(256)] + [b"</s>"], kinds=["normal"] * 256 + ["control"], eog_ids=[256]
+    [bytes([byte]) for byte in range(256)] + [b"</s>"], kinds=["normal"] * 256 + ["control"], end_tokens=[256]
 )
 
 

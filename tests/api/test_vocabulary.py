@@ -20,14 +20,14 @@ KINDS = ["unknown", "normal", "user_defined", "normal", "byte", "byte", "unused"
 
 @pytest.fixture
 def tiny() -> lt.Vocabulary:
-    return lt.Vocabulary.from_tokens(TOKENS, eog_ids=[7, 7], bos_id=0, name="tiny", kinds=KINDS)
+    return lt.Vocabulary.from_tokens(TOKENS, end_tokens=[7, 7], bos_id=0, name="tiny", kinds=KINDS)
 
 
 def test_answers(tiny: lt.Vocabulary) -> None:
     assert len(tiny) == 8 and list(tiny) == TOKENS
     assert [tiny[i] for i in range(8)] == [tiny.token_bytes(i) for i in range(8)] == TOKENS
     assert [tiny.kind(i) for i in range(8)] == KINDS
-    assert tiny.special_ids == [0, 6, 7] and tiny.eog_ids == [7] and tiny.bos_id == 0
+    assert tiny.special_ids == [0, 6, 7] and tiny.end_tokens == [7] and tiny.bos_id == 0
     assert (tiny.name, tiny.source, tiny.adds_prefix_space) == ("tiny", "tokens", False)
     assert tiny.find(b"b") == [3, 4] and tiny.find(b"zz") == []
     assert tiny.search("b") == [2, 3, 4] and tiny.search(b"b", limit=1) == [2]
@@ -37,21 +37,21 @@ def test_answers(tiny: lt.Vocabulary) -> None:
 
 
 def test_equality_is_the_fingerprint(tiny: lt.Vocabulary) -> None:
-    same = lt.Vocabulary.from_tokens(TOKENS, eog_ids=[7], kinds=KINDS)
+    same = lt.Vocabulary.from_tokens(TOKENS, end_tokens=[7], kinds=KINDS)
     assert same == tiny and hash(same) == hash(tiny) and same.fingerprint == tiny.fingerprint
     assert len(tiny.fingerprint) == 32 and int(tiny.fingerprint, 16) >= 0
-    moved = lt.Vocabulary.from_tokens([b"<unk>", b"aa", b"b", *TOKENS[3:]], eog_ids=[7], kinds=KINDS)
+    moved = lt.Vocabulary.from_tokens([b"<unk>", b"aa", b"b", *TOKENS[3:]], end_tokens=[7], kinds=KINDS)
     assert b"".join(moved) == b"".join(tiny) and moved != tiny
-    assert tiny.replace(eog_ids=[0, 7]) != tiny and tiny != "tiny"
+    assert tiny.replace(end_tokens=[0, 7]) != tiny and tiny != "tiny"
     for other in (pickle.loads(pickle.dumps(tiny)), copy.copy(tiny), copy.deepcopy(tiny)):
-        assert other == tiny and other.name == "tiny" and other.bos_id == 0 and other.eog_ids == [7]
+        assert other == tiny and other.name == "tiny" and other.bos_id == 0 and other.end_tokens == [7]
 
 
 def test_special_and_end_ids_are_control() -> None:
-    v = lt.Vocabulary.from_tokens([b"a", b"<s>", b"</s>"], special_ids=[1], eog_ids=[2])
+    v = lt.Vocabulary.from_tokens([b"a", b"<s>", b"</s>"], special_ids=[1], end_tokens=[2])
     assert [v.kind(i) for i in range(3)] == ["normal", "control", "control"]
-    other = v.replace(eog_ids=[1], bos_id=1, name="x")
-    assert (other.eog_ids, other.bos_id, other.name) == ([1], 1, "x")
+    other = v.replace(end_tokens=[1], bos_id=1, name="x")
+    assert (other.end_tokens, other.bos_id, other.name) == ([1], 1, "x")
 
 
 @pytest.mark.parametrize("id", [8, -1, 2**32, -(2**40)])
@@ -64,7 +64,7 @@ def test_unknown_ids(tiny: lt.Vocabulary, id: int) -> None:
 def test_what_cannot_be_a_vocabulary() -> None:
     cases: tuple[dict[str, Any], ...] = (
         {"tokens": []},
-        {"tokens": [b"a"], "eog_ids": [1]},
+        {"tokens": [b"a"], "end_tokens": [1]},
         {"tokens": [b"a"], "special_ids": [-1]},
         {"tokens": [b"a"], "bos_id": 5},
         {"tokens": [b"a"], "kinds": []},
@@ -78,10 +78,12 @@ def test_what_cannot_be_a_vocabulary() -> None:
 
 
 def test_files_that_are_not_there_or_not_gguf(tmp_path: Path) -> None:
-    with pytest.raises(lt.FileError, match="absent.gguf"):
-        lt.Vocabulary.from_gguf(tmp_path / "absent.gguf")
-    with pytest.raises(lt.FileError):
+    for kind in (lt.FileError, FileNotFoundError):
+        with pytest.raises(kind, match="absent.gguf"):
+            lt.Vocabulary.from_gguf(tmp_path / "absent.gguf")
+    with pytest.raises(lt.FileError) as raised:
         lt.Vocabulary.from_gguf(tmp_path)
+    assert not isinstance(raised.value, FileNotFoundError)
     for name, content in (("empty", b""), ("text", b"hello"), ("cut", b"GGUF\x03\0\0\0")):
         path = tmp_path / name
         path.write_bytes(content)

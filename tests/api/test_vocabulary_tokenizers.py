@@ -106,7 +106,7 @@ def test_every_token(case: tuple[str, Any, lt.Vocabulary]) -> None:
     assert vocabulary.kind(owner.token_to_id("<<tool>>")) == "user_defined"
     unknown = "control" if name == "byte level" else "unknown"  # a byte-level model has no unknown token
     assert vocabulary.kind(owner.token_to_id("<unk>")) == unknown
-    assert vocabulary.eog_ids == [owner.token_to_id("<|im_end|>")]
+    assert vocabulary.end_tokens == [owner.token_to_id("<|im_end|>")]
     assert vocabulary.bos_id == owner.token_to_id("<s>")
     # After an ordinary first piece, so that nothing is stripped; whole characters only, which decode shows.
     first = vocabulary.find(b"a")[0]
@@ -149,9 +149,9 @@ def test_transformers_fast() -> None:
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=owner, eos_token="<|extra|>", bos_token="<s>")
     vocabulary = lt.Vocabulary.from_transformers(fast)
     assert list(vocabulary) == list(lt.Vocabulary.from_tokenizer_json(owner.to_str()))
-    assert vocabulary.eog_ids == sorted(owner.token_to_id(t) for t in ("<|im_end|>", "<|extra|>"))
+    assert vocabulary.end_tokens == sorted(owner.token_to_id(t) for t in ("<|im_end|>", "<|extra|>"))
     config = transformers.GenerationConfig(eos_token_id=[5, 6])
-    assert {5, 6} < set(lt.Vocabulary.from_transformers(fast, config).eog_ids)
+    assert {5, 6} < set(lt.Vocabulary.from_transformers(fast, config).end_tokens)
     for text in TEXTS:
         ids = fast.encode(text, add_special_tokens=False)
         ids = [id for id in ids if id not in vocabulary.special_ids]
@@ -179,7 +179,7 @@ def test_transformers_slow(mistral_data: Path) -> None:
     base = lt.Vocabulary.from_sentencepiece(path)
     assert list(vocabulary) == [*base, b"", b"<|im_end|>", b"<tool>"]
     assert [vocabulary.kind(id) for id in (32000, 32001, 32002)] == ["unused", "control", "user_defined"]
-    assert (vocabulary.eog_ids, vocabulary.bos_id, vocabulary.name) == ([2, 32001], 1, "slow")
+    assert (vocabulary.end_tokens, vocabulary.bos_id, vocabulary.name) == ([2, 32001], 1, "slow")
     assert vocabulary.adds_prefix_space
     with pytest.raises(lt.VocabularyError, match="neither fast"):
         lt.Vocabulary.from_transformers(object())
@@ -195,4 +195,4 @@ def test_transformers_mistral(mistral_data: Path, name: str) -> None:
     backend = types.SimpleNamespace(tokenizer=owner, eos_token_id=2, bos_token_id=1)
     load = lt.Vocabulary.from_tekken if name.endswith(".json") else lt.Vocabulary.from_sentencepiece
     vocabulary = lt.Vocabulary.from_transformers(backend)
-    assert vocabulary == load(mistral_data / name) and vocabulary.eog_ids == [2]
+    assert vocabulary == load(mistral_data / name) and vocabulary.end_tokens == [2]

@@ -110,7 +110,7 @@ def test_gguf_every_token(gguf: tuple[str, lt.Vocabulary, LlamaOwner]) -> None:
         assert owner.piece(id, special=False) == (vocabulary[id] if is_text else b""), id
         assert owner.piece(id, special=True) == vocabulary[id], id
     ends = [id for id in range(len(vocabulary)) if lib.llama_vocab_is_eog(owner.vocab, id)]
-    assert vocabulary.eog_ids == ends and ends
+    assert vocabulary.end_tokens == ends and ends
     assert vocabulary.bos_id == lib.llama_vocab_bos(owner.vocab)
 
 
@@ -140,7 +140,7 @@ def test_tekken(mistral_data: Path, name: str) -> None:
     for id in range(len(vocabulary)):
         assert vocabulary[id] == owner.id_to_byte_piece(id, keep), id
         assert (id in owner._special_token_ids) == (vocabulary.kind(id) != "normal"), id
-    assert (vocabulary.eog_ids, vocabulary.bos_id) == ([owner.eos_id], owner.bos_id)
+    assert (vocabulary.end_tokens, vocabulary.bos_id) == ([owner.eos_id], owner.bos_id)
     assert (vocabulary.name, vocabulary.source) == (name.removesuffix(".json"), "tekken")
 
 
@@ -176,7 +176,7 @@ def check_pieces(owner: Any, vocabulary: lt.Vocabulary) -> None:
         else:
             assert vocabulary[id] == piece.encode()
     assert vocabulary.bos_id == (owner.bos_id() if owner.bos_id() >= 0 else None)
-    assert owner.eos_id() in vocabulary.eog_ids
+    assert owner.eos_id() in vocabulary.end_tokens
 
 
 @pytest.mark.parametrize("dummy_prefix", [True, False])
@@ -206,7 +206,7 @@ def test_sentencepiece_trained(tmp_path: Path, model_type: str, dummy_prefix: bo
         ids = [id for id in owner.encode(text) if not owner.is_unknown(id)]  # rule 6
         assert strip_one(ids, vocabulary) == owner.decode(ids).encode(), text
     end = owner.piece_to_id("<end_of_turn>")
-    assert vocabulary.kind(end) == "control" and end in vocabulary.eog_ids
+    assert vocabulary.kind(end) == "control" and end in vocabulary.end_tokens
     assert owner.is_control(owner.piece_to_id("<ctl>")) and vocabulary.find(b"<ctl>")
 
 
@@ -217,7 +217,7 @@ def test_tiktoken() -> None:
     owner = tiktoken.Encoding("tiny", pat_str=r"\S+|\s+", mergeable_ranks=ranks, special_tokens=special)
     vocabulary = lt.Vocabulary.from_tiktoken(owner)
     assert len(vocabulary) == 265 and (vocabulary.name, vocabulary.source) == ("tiny", "tiktoken")
-    assert vocabulary.eog_ids == [262] and vocabulary.special_ids == [257, 260, 261, 262, 263, 264]
+    assert vocabulary.end_tokens == [262] and vocabulary.special_ids == [257, 260, 261, 262, 263, 264]
     assert [vocabulary.kind(id) for id in (257, 262, 264)] == ["unused", "control", "control"]
     for text in TEXTS:
         ids = owner.encode_ordinary(text)

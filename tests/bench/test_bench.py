@@ -352,7 +352,7 @@ def test_a_suite_runs_and_prints_records(
 
 
 def test_the_planners_skeleton_is_the_language_of_its_grammar() -> None:
-    vocabulary = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"</s>"], eog_ids=[256])
+    vocabulary = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"</s>"], end_tokens=[256])
     grammar, skeleton = lt.Grammar.gbnf(responses_suite.PLAN), responses_suite.planner()
     for made, other in ((grammar, skeleton), (skeleton, grammar)):
         for seed in range(40):

@@ -264,7 +264,7 @@ def test_vocab(capsys: pytest.CaptureFixture[str], smollm2_gguf: Path) -> None:
     assert "49,152" in summary
     facts = json.loads(run(capsys, "vocab", str(smollm2_gguf), "--json")[1])
     assert facts["tokens"] == 49152 == sum(facts["kinds"].values())
-    assert facts["eog_ids"] == [0, 2, 4]
+    assert facts["end_tokens"] == [0, 2, 4]
     found = json.loads(run(capsys, "vocab", "--text", "Hello", "--search", "ello", "--limit", "3", "--json")[1])
     by_text, by_search = found.values()
     assert [token["text"] for token in by_text] == ["H", "He", "Hel", "Hello"]
@@ -401,7 +401,7 @@ def test_progress_does_not_wrap(columns: int) -> None:
 def test_a_terminal_without_unicode_gets_none() -> None:
     screen = Screen("ascii")
     terminal = Terminal(screen, "never")
-    TraceTable(terminal).token(lt.Token(5, "é".encode(), "é", True, None))
+    TraceTable(terminal).token(lt.Token(5, "é".encode(), "é", None, "forced"))
     terminal.line(terminal.bar(0.5, 4))
     assert screen.getvalue().isascii()
     assert "##.." in screen.getvalue()

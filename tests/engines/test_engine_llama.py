@@ -227,7 +227,7 @@ def test_canonical_outputs_are_those_of_the_tokenizer(
     for seed in range(3 if temperature else 1):
         made = lt.generate(engine, "Anna is 31.\n", grammar, seed=seed, **options)
         assert made.complete
-        tokens = [token for token in made.tokens if token not in engine.vocabulary.eog_ids]
+        tokens = [token for token in made.tokens if token not in engine.vocabulary.end_tokens]
         assert tokens == engine.tokenize(made.text)
         assert engine.own_tokenizer.is_canonical(tokens)
         asked = lt.generate(engine, "Anna is 31.\n", grammar, seed=seed, force=False, **options)

@@ -287,7 +287,7 @@ def titles(engine: LlamaCpp) -> lt.catalogue.ItemWalk:
 
 def ending(engine: LlamaCpp) -> int:
     """The token that ends a title."""
-    return engine.vocabulary.eog_ids[0]
+    return engine.vocabulary.end_tokens[0]
 
 
 def brute(engine: LlamaCpp, prompt: list[int]) -> dict[str, float]:

@@ -31,7 +31,7 @@ def llm(smollm2_gguf: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def small() -> lt.Vocabulary:
-    return lt.Vocabulary.from_tokens(WORDS, eog_ids=[EOG])
+    return lt.Vocabulary.from_tokens(WORDS, end_tokens=[EOG])
 
 
 class Native:
@@ -284,7 +284,7 @@ def test_llama_generates_what_our_own_loop_does(llm: Any, name: str) -> None:
                 if llama_cpp.llama_vocab_is_eog(llm._model.vocab, token) or len(got) == 24:
                     break
                 got.append(token)
-            assert got == [token for token in expected if token not in sampler.vocabulary.eog_ids]
+            assert got == [token for token in expected if token not in sampler.vocabulary.end_tokens]
     assert sampler.counts.steps > 0
     assert 0.2 < sampler.counts.skip_ratio_mean < 1.0
 
@@ -296,7 +296,7 @@ def test_a_chain_generates_what_our_own_loop_does(llm: Any) -> None:
     with LlamaSampler(llm, constraint, chain=chain).attach(llm):
         text = completion(llm, temperature=0.0)["text"]
         again = completion(llm, temperature=0.7, seed=5)["text"]
-    ends = set(lt.Vocabulary.from_llama(llm).eog_ids)
+    ends = set(lt.Vocabulary.from_llama(llm).end_tokens)
     assert text == again == llm.detokenize([token for token in expected if token not in ends]).decode()
 
 

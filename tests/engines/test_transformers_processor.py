@@ -243,7 +243,7 @@ def test_misuse_is_an_error() -> None:
         ConstraintLogitsProcessor(["a"], lt.Vocabulary.from_tokens([b"a"]))
     with pytest.raises(lt.LogitsError, match="30 scores a row, the vocabulary has"):
         ConstraintLogitsProcessor(["a"], VOCABULARY)(ids, torch.zeros(1, 30))
-    other = lt.Vocabulary.from_tokens([b"a", b"</s>"], eog_ids=[1])
+    other = lt.Vocabulary.from_tokens([b"a", b"</s>"], end_tokens=[1])
     with pytest.raises(lt.ConstraintError, match="a matcher for 2 tokens"):
         ConstraintLogitsProcessor(lt.Grammar.regex("a").matcher(other), VOCABULARY)(ids, scores)
     with pytest.raises(lt.ConstraintError):

@@ -283,7 +283,7 @@ def test_the_vocabulary_reaches_as_far_as_logits_and_tokenizer(more: int) -> Non
     width = size + more
     engine = Transformers(tiny("llama", width), tokenizer())
     assert len(engine.vocabulary) == min(width, size)
-    assert engine.vocabulary.eog_ids == [1] and engine.vocabulary.bos_id == 0
+    assert engine.vocabulary.end_tokens == [1] and engine.vocabulary.bos_id == 0
     assert engine.vocabulary[engine.tokenize("t")[0]] == b"t"
     out = lt.generate(engine, "the", max_tokens=20, temperature=3.0, seed=1)
     assert max(out.tokens) < min(width, size)

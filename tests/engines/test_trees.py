@@ -125,7 +125,7 @@ def test_choices_are_those_of_values_scored_alone(engine: LlamaCpp) -> None:
     logs = []
     for tokens in spelled:
         ends = any(o != tokens and o[: len(tokens)] == tokens for o in spelled)
-        of_ends = [slowly(engine, prompt, [*tokens, end]) for end in engine.vocabulary.eog_ids] if ends else []
+        of_ends = [slowly(engine, prompt, [*tokens, end]) for end in engine.vocabulary.end_tokens] if ends else []
         logs.append(float(np.logaddexp.reduce(of_ends)) if ends else slowly(engine, prompt, tokens))
     weights = np.exp(np.array(logs) - max(logs))
     chosen = lt.choose(engine, question, LABELS, chat=False)

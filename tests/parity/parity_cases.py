@@ -155,7 +155,7 @@ def world_of(pick: random.Random, rng: np.random.Generator, n: int, kinds: Seque
 def bend(pick: random.Random, world: World, rows: Logits) -> Logits:
     """Makes the ends of generation unlikely, mostly: infill keeps nothing else where they are not."""
     if world.has_text and pick.random() < 0.7:
-        rows[:, np.isin(world.ids, parity_vocabulary.ours().eog_ids)] -= np.float32(pick.uniform(3, 20))
+        rows[:, np.isin(world.ids, parity_vocabulary.ours().end_tokens)] -= np.float32(pick.uniform(3, 20))
     return rows
 
 

@@ -73,7 +73,7 @@ def breaking() -> list[int]:
 
 def candidates(pick: random.Random, n: int) -> npt.NDArray[np.int32]:
     """About ``n`` ids, ascending: runs of tokens that begin alike, the ends of generation, and some others."""
-    found = set(ours().eog_ids) | {pick.randrange(len(ours())) for _ in range(n // 4)}
+    found = set(ours().end_tokens) | {pick.randrange(len(ours())) for _ in range(n // 4)}
     while len(found) < n:
         at = pick.randrange(len(ours()))
         found.update(by_text()[at : at + pick.randrange(1, 12)].tolist())

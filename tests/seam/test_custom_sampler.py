@@ -333,7 +333,7 @@ def test_what_cannot_be_built() -> None:
 
 
 def test_a_decoder_runs_it() -> None:
-    vocabulary = lt.Vocabulary.from_tokens([b"a", b"b", b"c", b"d", b"e"], eog_ids=[4])
+    vocabulary = lt.Vocabulary.from_tokens([b"a", b"b", b"c", b"d", b"e"], end_tokens=[4])
     decoder = lt.Decoder(vocabulary, chain(Ban()), trace=True)
     assert [decoder.step(LOGITS) for _ in range(2)] == [1, 3]
     decoder.rollback(1)

@@ -30,7 +30,7 @@ def same(a: Any, b: Any) -> None:
 
 
 def test_metrics_decoders_and_batches_read_them_too() -> None:
-    vocabulary = lt.Vocabulary.from_tokens([b"%d" % i for i in range(SIZE)], eog_ids=[0])
+    vocabulary = lt.Vocabulary.from_tokens([b"%d" % i for i in range(SIZE)], end_tokens=[0])
     for row in rows():
         wide = row.astype(np.float32)
         assert lt.metrics.entropy(row) == lt.metrics.entropy(wide)

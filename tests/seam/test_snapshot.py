@@ -109,7 +109,7 @@ def test_steering_and_rules_are_pickled(rule: Any) -> None:
 
 
 def test_many_breakers_are_pickled_and_what_does_not_pickle_says_so() -> None:
-    vocabulary = lt.Vocabulary.from_tokens([b"%d" % i for i in range(400)], eog_ids=[0])
+    vocabulary = lt.Vocabulary.from_tokens([b"%d" % i for i in range(400)], end_tokens=[0])
     many = lt.samplers.dry(0.8, breakers=[[i, i + 1] for i in range(300)])
     assert repr(pickle.loads(pickle.dumps(many))) == repr(many)
     with pytest.raises(lt.SamplingError, match="does not pickle"):

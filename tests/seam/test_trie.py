@@ -39,7 +39,7 @@ DEAD = 0xFFFF
 
 @pytest.fixture(scope="module")
 def small() -> lt.Vocabulary:
-    return lt.Vocabulary.from_tokens(TOKENS, eog_ids=[25])
+    return lt.Vocabulary.from_tokens(TOKENS, end_tokens=[25])
 
 
 def language(*rows: dict[str, int], dtype: type = np.uint16) -> npt.NDArray[np.uint16]:

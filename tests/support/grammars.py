@@ -15,7 +15,7 @@ def small() -> lt.Vocabulary:
     """Every byte by its value, an end token, some longer tokens, and a control token of the text <think>."""
     tokens = [*(bytes([byte]) for byte in range(256)), b"</s>", *WORDS, b"<think>"]
     kinds = ["normal"] * 256 + ["control"] + ["normal"] * len(WORDS) + ["control"]
-    return lt.Vocabulary.from_tokens(tokens, eog_ids=[END], kinds=kinds)
+    return lt.Vocabulary.from_tokens(tokens, end_tokens=[END], kinds=kinds)
 
 
 def tokens_of(vocabulary: lt.Vocabulary, text: str | bytes) -> list[int]:

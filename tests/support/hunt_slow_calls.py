@@ -132,9 +132,9 @@ def main() -> int:
     files = [path for name in names for path in (DATA / "vocabs").glob(f"*{name}*.gguf")]
     vocabularies = [lt.Vocabulary.from_gguf(path) for path in files]
     tokens = [*(bytes([b]) for b in range(256)), b"a" * 16, b"ab" * 8, b"[" * 32, b"</s>"]
-    vocabularies.append(lt.Vocabulary.from_tokens(tokens, eog_ids=[len(tokens) - 1]))
+    vocabularies.append(lt.Vocabulary.from_tokens(tokens, end_tokens=[len(tokens) - 1]))
     for vocabulary in vocabularies:
-        lt.Grammar.regex(".*").matcher(vocabulary).mask()
+        lt.Grammar.regex(".*").matcher(vocabulary).allowed().mask()
     rnd = random.Random(asked.seed)
     ends = time.monotonic() + asked.seconds
     tried, found, slowest = 0, 0, (0.0, "", "")

@@ -80,7 +80,7 @@ class Outcome:
 def vocabulary() -> lt.Vocabulary:
     """Every byte is a token, and one more token ends the text."""
     tokens = [bytes([b]) for b in range(256)] + [b"</s>"]
-    return lt.Vocabulary.from_tokens(tokens, kinds=["normal"] * 256 + ["control"], eog_ids=[END])
+    return lt.Vocabulary.from_tokens(tokens, kinds=["normal"] * 256 + ["control"], end_tokens=[END])
 
 
 def walk(matcher: lt.Matcher, text: bytes) -> tuple[bool, int]:

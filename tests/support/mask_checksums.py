@@ -24,10 +24,10 @@ def masks(grammar: lt.Matcher, texts: Sequence[Sequence[int]], words: np.ndarray
         matcher = grammar.fork()
         try:
             for token in tokens:
-                matcher.fill_mask(words)
+                lt.masks.fill_batch(matcher, words)
                 yield words.tobytes()
                 matcher.accept(token)
-            matcher.fill_mask(words)
+            lt.masks.fill_batch(matcher, words)
             yield words.tobytes()
         except lt.LogitreeError as problem:
             yield type(problem).__name__.encode()

@@ -42,12 +42,12 @@ def longest_call(
         finally:
             longest = max(longest, (time.thread_time() - began, name))
 
-    ends = set(vocabulary.eog_ids)
+    ends = set(vocabulary.end_tokens)
     try:
         grammar = timed("read", make)
         matcher = timed("bind", lambda: grammar.matcher(vocabulary))
         for at in range(tokens):
-            timed(f"mask {at}", matcher.mask)
+            timed(f"mask {at}", lambda: matcher.allowed().mask())
             timed(f"forced {at}", matcher.forced_tokens)
             allowed = [] if matcher.is_finished else [token for token in matcher.allowed() if token not in ends]
             if not allowed:

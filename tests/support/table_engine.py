@@ -15,7 +15,7 @@ class TableEngine(Engine):
     """Logits are a row of a table, chosen by the last token; tokens are single bytes and an end."""
 
     def __init__(self, seed: int = 0, scale: float = 3.0) -> None:
-        self.vocabulary = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"</s>"], eog_ids=[256])
+        self.vocabulary = lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"</s>"], end_tokens=[256])
         self.table = np.random.default_rng(seed).normal(0, scale, (257, 257)).astype(np.float32)
 
     def encode(self, prompt: str, *, chat: bool | None = None) -> list[int]:
@@ -67,7 +67,7 @@ class DraftingEngine(TableEngine):
     def __init__(self, seed: int = 0, scale: float = 3.0, n_ctx: int = 1 << 20) -> None:
         super().__init__(seed, scale)
         tokens = [*(bytes([b]) for b in range(256)), *self.TEXTS, b"</s>"]
-        self.vocabulary = lt.Vocabulary.from_tokens(tokens, eog_ids=[len(tokens) - 1])
+        self.vocabulary = lt.Vocabulary.from_tokens(tokens, end_tokens=[len(tokens) - 1])
         self.table = np.random.default_rng(seed).normal(0, scale, (len(tokens), len(tokens))).astype(np.float32)
         self.n_ctx = n_ctx
         self.sessions: list[DraftingSession] = []

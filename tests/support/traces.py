@@ -14,7 +14,7 @@ def vocabulary() -> lt.Vocabulary:
     """The bytes, the words, a control token that looks like markup, and an end."""
     tokens = [bytes([byte]) for byte in range(256)] + [word.encode() for word in WORDS] + [b"<img src=x>", b"</s>"]
     n = len(tokens)
-    return lt.Vocabulary.from_tokens(tokens, special_ids=[n - 2], eog_ids=[n - 1], name="<b>Test & 'words'</b>")
+    return lt.Vocabulary.from_tokens(tokens, special_ids=[n - 2], end_tokens=[n - 1], name="<b>Test & 'words'</b>")
 
 
 def decoded(n: int, seed: int = 0) -> lt.Decoder:

@@ -24,11 +24,18 @@ def constraints(vocabulary: lt.Vocabulary, tree: lt.elizaos.TokenTree, items: lt
     assert_type(lt.Grammar.tags([("<a>", schema, ["</a>", lt.Grammar.token(3)])], excludes=["!"]), lt.Grammar)
     assert_type(lt.ReasoningBudget("a", "b", budget=8) + choices, lt.ReasoningBudget)
     lt.Grammar.json_schema(True, order="Any")  # type: ignore[arg-type]
-    walk = items.walk(end=0, allowed=[1], intersect=[choices.matcher(vocabulary)])
+    walk = items.walk(end_token=0, allowed=[1], intersect=[choices.matcher(vocabulary)])
     paths: lt.beams.TokenWalk = walk
     plan = lt.Skeleton.object({"a": lt.skeleton.enum(["x"]), "b": lt.skeleton.array(int)})
     assert_type(plan.attach(tree).prefill().sampled({"a": {"temperature": 0.5}}), lt.Skeleton)
-    return [choices, schema, tree.at("a", following="!"), items.constraint(end=paths.end), plan, lt.Recogniser(object)]
+    return [
+        choices,
+        schema,
+        tree.at("a", following="!"),
+        items.constraint(end_token=paths.end),
+        plan,
+        lt.Recogniser(object),
+    ]
 
 
 def masks(matcher: lt.Matcher, vocabulary: lt.Vocabulary) -> None:

@@ -79,7 +79,7 @@ class Logitree:
 
         def start() -> Sequence:
             fresh = matcher.fork()
-            return Sequence(functools.partial(fresh.fill_mask, self.words), fresh.accept, str)
+            return Sequence(functools.partial(lt.masks.fill_batch, fresh, self.words), fresh.accept, str)
 
         return start
 
@@ -137,7 +137,9 @@ class Xgrammar:
         vocabulary = lt.Vocabulary.from_gguf(path)
         special = set(vocabulary.special_ids)
         tokens = [b"" if id in special else token for id, token in enumerate(vocabulary)]
-        info = self._module.TokenizerInfo(tokens, self._module.VocabType.RAW, stop_token_ids=list(vocabulary.eog_ids))
+        info = self._module.TokenizerInfo(
+            tokens, self._module.VocabType.RAW, stop_token_ids=list(vocabulary.end_tokens)
+        )
         self._compiler = self._module.GrammarCompiler(info, max_threads=1)
         self._mask = self._module.allocate_token_bitmask(1, info.vocab_size)
         self.words = self._mask.numpy()[0]

@@ -142,7 +142,7 @@ def run(
     tokenize = tokenizer(path)
     if isinstance(tokenize, Skip):
         return tokenize
-    ends = list(lt.Vocabulary.from_gguf(str(path)).eog_ids)
+    ends = list(lt.Vocabulary.from_gguf(str(path)).end_tokens)
     processes: list[Process] = []
     skipped: dict[str, str] = {}
     cases: dict[str, Case] = {}

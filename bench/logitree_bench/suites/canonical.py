@@ -112,7 +112,7 @@ def walked(matcher: lt.Matcher, tokens: list[int], words: npt.NDArray[np.int32])
     seconds = 0.0
     for token in tokens:
         start = time.perf_counter()
-        matcher.fill_mask(words)
+        lt.masks.fill_batch(matcher, words)
         seconds += time.perf_counter() - start
         matcher.accept(token)
     return seconds

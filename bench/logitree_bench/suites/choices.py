@@ -142,7 +142,7 @@ class Stage:
 
     def canonical(self, tokens: Iterable[int]) -> list[int]:
         """The tokenizer's own tokens of what these tokens spell."""
-        text = b"".join(self.vocabulary[t] for t in tokens if t not in self.vocabulary.eog_ids)
+        text = b"".join(self.vocabulary[t] for t in tokens if t not in self.vocabulary.end_tokens)
         return list(self.engine.tokenize(text.decode()))
 
     def pieces(self, tokens: Iterable[int]) -> list[str]:
@@ -372,7 +372,7 @@ def same_spelling(stage: Stage, ours: Mode, baseline: Mode) -> tuple[float, list
     """Accuracy where the grammar chose the tokenizer's own tokens of its text, and the other prompts."""
     alike, left = [], []
     for request, a, b in zip(REQUESTS, ours.first(), baseline.first(), strict=True):
-        if stage.canonical(b.tokens) == [t for t in b.tokens if t not in stage.vocabulary.eog_ids]:
+        if stage.canonical(b.tokens) == [t for t in b.tokens if t not in stage.vocabulary.end_tokens]:
             alike.append((a, b))
             continue
         spelt = {"logitree": stage.pieces(a.tokens), "grammar": stage.pieces(b.tokens)}

@@ -39,7 +39,7 @@ def run(bench: Bench) -> None:
     drawn = np.random.default_rng(3).integers(0, len(vocabulary), 4 * TOKENS).tolist()
     thought = tags(begin, end, message, budget=1 << 20)
     inside = thought.matcher(vocabulary, at="inside")
-    words = [token for token in drawn if inside.is_allowed(token) and token not in vocabulary.eog_ids][:TOKENS]
+    words = [token for token in drawn if inside.is_allowed(token) and token not in vocabulary.end_tokens][:TOKENS]
     a_token(bench, f"{label}: inside a thought", inside, words)
     soft = tags(begin, end, message, budget=2 * TOKENS, soft=1)
     a_token(bench, f"{label}: inside, with a soft budget", soft.matcher(vocabulary, at="inside"), words, bias=True)
@@ -83,11 +83,11 @@ def a_token(
 
 def walking(matcher: lt.Matcher, tokens: Sequence[int], *, bias: bool = False) -> Prepared:
     """A mask before each token, which are all accepted; to be rolled back before the next call."""
-    out, born = matcher.mask(), matcher.accepted
+    out, born = matcher.allowed().mask(), matcher.accepted
 
     def walk() -> None:
         for token in tokens:
-            matcher.fill_mask(out)
+            lt.masks.fill_batch(matcher, out)
             if bias:
                 matcher.bias()
             matcher.accept(token)

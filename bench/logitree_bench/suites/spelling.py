@@ -84,7 +84,7 @@ def quality(bench: Bench, stage: Responses, task: Task) -> None:
             if at < REPEATED:
                 repeated += made.tokens == lt.generate(stage.engine, text, task.constraint, **options).tokens
             before = list(made.prompt)
-            out = [token for token in made.tokens if token not in stage.vocabulary.eog_ids]
+            out = [token for token in made.tokens if token not in stage.vocabulary.end_tokens]
             data = b"".join(stage.vocabulary[token] for token in out)
             spelt += log_probability(stage, before, out)
             respelt += log_probability(stage, before, stage.engine.tokenize(data.decode("utf-8", "replace")))
@@ -136,7 +136,9 @@ def first_calls(bench: Bench, path: str) -> None:
 
     cases: dict[str, Callable[[], Any]] = {
         "read the tokenizer": read,
-        "the first grammar of the vocabulary, any spelling": lambda: schema.matcher(tokenizers[-1].vocabulary).mask(),
+        "the first grammar of the vocabulary, any spelling": lambda: (
+            schema.matcher(tokenizers[-1].vocabulary).allowed().mask()
+        ),
         "the first grammar of the vocabulary, canonical spelling besides": canonical(schema),
         "the next grammar, canonical spelling": canonical(other),
         "the same grammar again": canonical(other),

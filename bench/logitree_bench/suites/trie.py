@@ -131,7 +131,7 @@ class Wrapped:
     def __init__(self, vocabulary: lt.Vocabulary) -> None:
         self.tokens = [token or b"\xff<empty>" for token in vocabulary]
         self.special_token_ids = vocabulary.special_ids
-        self.eos_token_id = vocabulary.eog_ids[0]
+        self.eos_token_id = vocabulary.end_tokens[0]
         self.bos_token_id = vocabulary.bos_id
         self._trie = vocabulary.trie
 

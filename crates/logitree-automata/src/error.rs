@@ -58,11 +58,11 @@ pub struct Error {
     pub place: String,
     /// How to fix it; empty if unknown.
     pub help: String,
-    /// The host program's error that caused this one, such as a callback's exception, to be raised unchanged.
+    /// The error of the host program or of the operating system that caused this one, such as a callback's exception.
     pub cause: Option<Cause>,
 }
 
-/// An error of the host program, passed through unchanged. It equals only its clones.
+/// An error that caused another, unchanged. It equals only its clones.
 #[derive(Debug, Clone)]
 pub struct Cause(pub Arc<dyn std::error::Error + Send + Sync>);
 
@@ -105,7 +105,7 @@ impl Error {
         self
     }
 
-    /// The same error with its cause in the host program.
+    /// The same error with its cause.
     #[must_use]
     pub fn because(mut self, cause: impl std::error::Error + Send + Sync + 'static) -> Self {
         self.cause = Some(Cause(Arc::new(cause)));

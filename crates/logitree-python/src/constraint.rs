@@ -283,7 +283,7 @@ impl PyTokenTree {
 }
 
 /// A span of a token tree as a constraint: the output is one of its leaves. Immutable; shared between threads.
-#[pyclass(frozen, name = "Span", module = "logitree.elizaos")]
+#[pyclass(frozen, name = "TokenTreePath", module = "logitree.elizaos")]
 pub struct PySpan {
     span: TreeSpan,
     /// The vocabulary that the payload was checked with.
@@ -358,7 +358,7 @@ impl PySpan {
 
     fn __repr__(&self) -> String {
         let leaves = self.span.tree.descriptor(&self.span.path).map_or(0, |span| span.leaf_count());
-        format!("Span({:?}, {leaves} leaves)", self.span.path)
+        format!("TokenTreePath({:?}, {leaves} leaves)", self.span.path)
     }
 }
 

@@ -7,10 +7,11 @@ use logitree::mask::words_for;
 use logitree::trace::Step;
 use logitree::TokenId;
 use numpy::PyArray1;
-use pyo3::exceptions::{PyUserWarning, PyValueError};
+use pyo3::exceptions::{PyDeprecationWarning, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::allowed::PyAllowedTokens;
 use crate::errors::to_py;
 use crate::grammar::Constraint;
 use crate::logits::with_logits;
@@ -21,7 +22,7 @@ use crate::vocabulary::{token_id, PyVocabulary};
 
 /// One decoded token and what is known about how it came.
 ///
-/// Attributes: `token`, `origin` ("sampled", "forced" or "external"), `forced`, `allowed` (number of allowed tokens),
+/// Attributes: `token`, `source` ("sampled", "forced" or "external"), `forced`, `allowed` (number of allowed tokens),
 /// `allowed_tokens` (their ids, ascending, where the constraint lists at most 256 of them, else None),
 /// `p_model`, `surprisal` and `entropy` (the model's own distribution, nats; None where no logits were looked at),
 /// `p` (after the chain; None where it did not run), `candidates` (the five most likely after the
@@ -40,14 +41,14 @@ impl PyStep {
 
     /// How it came: "sampled" (picked by the chain), "forced" (the only allowed token), "external" (passed in).
     #[getter]
-    fn origin(&self) -> &'static str {
-        self.0.origin.name()
+    fn source(&self) -> &'static str {
+        self.0.source.name()
     }
 
-    /// Whether `origin` is "forced".
+    /// Whether `source` is "forced".
     #[getter]
     fn forced(&self) -> bool {
-        self.0.origin == logitree::trace::Origin::Forced
+        self.0.source == logitree::trace::Source::Forced
     }
 
     /// Number of allowed tokens at this step.
@@ -137,7 +138,7 @@ impl PyStep {
 /// Decodes one sequence: constraint, chain, history, stop conditions and trace.
 ///
 /// `matcher` constrains the whole output and is copied: the caller's own does not move. `max_tokens` counts the output
-/// only. `stop`: texts that end the output where they appear. `stop_at_eog`: the vocabulary's end-of-generation ids end
+/// only. `stop`: texts that end the output where they appear. `stop_at_end_tokens`: the vocabulary's end-of-generation ids end
 /// it. `trace` records every step. `logprobs`: each step has its token's log-probability and so many of the likeliest
 /// tokens (`last_logprobs`); None: it does not. `span_chains`: chains that pick the tokens of single spans of a skeleton, by the spans'
 /// numbers; None: those that the skeleton says. Raises ConstraintError for a matcher of a larger vocabulary.
@@ -180,21 +181,28 @@ impl PyDecoder {
 #[pymethods]
 impl PyDecoder {
     #[new]
-    #[pyo3(signature = (vocabulary, chain, matcher=None, *, trace=false, max_tokens=None, stop=Vec::new(), stop_at_eog=true, span_chains=None, logprobs=None))]
+    #[pyo3(signature = (vocabulary, chain, matcher=None, *, trace=false, max_tokens=None, stop=Vec::new(), stop_at_end_tokens=true, span_chains=None, logprobs=None, stop_at_eog=None))]
     #[allow(clippy::too_many_arguments)] // one each of Python's keywords
     fn new(
+        py: Python<'_>,
         vocabulary: &PyVocabulary,
         chain: &PyChain,
         matcher: Option<&Bound<'_, PyAny>>,
         trace: bool,
         max_tokens: Option<usize>,
         stop: Vec<Text>,
-        stop_at_eog: bool,
+        stop_at_end_tokens: bool,
         span_chains: Option<&Bound<'_, PyDict>>,
         logprobs: Option<usize>,
+        stop_at_eog: Option<bool>,
     ) -> PyResult<Self> {
+        if stop_at_eog.is_some() {
+            let message = c"Decoder(stop_at_eog=) is stop_at_end_tokens= now";
+            PyErr::warn(py, &py.get_type::<PyDeprecationWarning>(), message, 1)?;
+        }
+        let stop_at_end_tokens = stop_at_eog.unwrap_or(stop_at_end_tokens);
         let stop = stop.into_iter().map(|s| s.0).collect();
-        let stop = Stop::new(max_tokens, stop, stop_at_eog).map_err(to_py)?;
+        let stop = Stop::new(max_tokens, stop, stop_at_end_tokens).map_err(to_py)?;
         // A skeleton knows the chains of its spans.
         let own = match (matcher, span_chains) {
             (Some(matcher), None) if matcher.hasattr("span_chains")? => {
@@ -353,7 +361,14 @@ impl PyDecoder {
         self.inner.set_parameters(&settings(params)?).map_err(to_py)
     }
 
-    /// The allowed tokens: int32 words, shape [ceil(len(vocabulary) / 32)], least significant bit first.
+    /// The tokens that may come next; all where nothing constrains the output.
+    fn allowed(&mut self, py: Python<'_>) -> PyResult<PyAllowedTokens> {
+        let size = self.inner.vocabulary().len();
+        let copy = |inner: &mut Decoder| Ok(PyAllowedTokens::new(inner.allowed()?, size));
+        self.work(py, copy).map_err(to_py)
+    }
+
+    /// Deprecated: `allowed().mask()`. The allowed tokens: int32 words, shape [ceil(len(vocabulary) / 32)], least significant bit first.
     fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
         let size = self.inner.vocabulary().len();
         let mut words = vec![0; words_for(size)];
@@ -397,7 +412,7 @@ impl PyDecoder {
         self.inner.finish().is_some()
     }
 
-    /// Why decoding is over: None, "constraint", "end_of_generation", "stop_string" or "max_tokens".
+    /// Why decoding is over: None, "constraint", "end_of_generation", "stop" or "max_tokens".
     #[getter]
     fn finish_reason(&self) -> Option<&'static str> {
         self.inner.finish().map(Finish::name)
@@ -414,8 +429,9 @@ impl PyDecoder {
 
     /// A copy of the running constraint in its present state, or None.
     #[getter]
-    fn matcher(&self) -> Option<PyMatcher> {
-        self.inner.matcher().map(|m| PyMatcher::new(m.fork()))
+    fn matcher(&self, py: Python<'_>) -> PyResult<Option<PyMatcher>> {
+        let Some(running) = self.inner.matcher() else { return Ok(None) };
+        Ok(Some(PyMatcher::of(running.fork(), Some(Py::new(py, self.vocabulary())?))))
     }
 
     /// A copy of the chain in its present state.

@@ -12,6 +12,7 @@
 //! ├── StateError(RuntimeError)      a call at a time when it means nothing
 //! ├── LimitError(ValueError)        a limit of size, depth or time was reached
 //! └── FileError(OSError)            the operating system refused
+//!     └── MissingFileError(FileNotFoundError)   there is no file of this name
 //! ```
 
 use logitree::{Error, ErrorKind};
@@ -64,8 +65,25 @@ fn classes(py: Python<'_>) -> PyResult<&'static Vec<Py<PyType>>> {
             let also = builtins.getattr(builtin)?.cast_into::<PyType>()?;
             all.push(new_class(py, name, vec![base.clone(), also], doc)?.unbind());
         }
+        let file = class_in(&all, ErrorKind::Io).bind(py).clone();
+        let missing = builtins.getattr("FileNotFoundError")?.cast_into::<PyType>()?;
+        all.push(
+            new_class(py, "MissingFileError", vec![file, missing], "There is no file of this name.")?
+                .unbind(),
+        );
         Ok(all)
     })
+}
+
+/// The class of a kind: the kinds' classes follow their base.
+fn class_in(all: &[Py<PyType>], kind: ErrorKind) -> &Py<PyType> {
+    &all[1 + ErrorKind::ALL.iter().position(|known| *known == kind).unwrap_or(0)]
+}
+
+/// Whether the operating system said that there is no file of this name.
+fn is_missing(error: &Error) -> bool {
+    let cause = error.cause.as_ref().and_then(|cause| cause.0.downcast_ref::<std::io::Error>());
+    cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::NotFound)
 }
 
 fn new_class<'py>(
@@ -118,8 +136,9 @@ pub fn to_py(error: Error) -> PyErr {
             return raised;
         }
         let build = || -> PyResult<PyErr> {
-            let at = ErrorKind::ALL.iter().position(|k| *k == error.kind).unwrap_or(0);
-            let class = classes(py)?[at + 1].bind(py);
+            let all = classes(py)?;
+            let class = if is_missing(&error) { &all[all.len() - 1] } else { class_in(all, error.kind) };
+            let class = class.bind(py);
             let value = class.call1((error.to_string(),))?;
             value.setattr("place", &error.place)?;
             value.setattr("help", &error.help)?;

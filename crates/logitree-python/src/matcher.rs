@@ -1,6 +1,8 @@
 //! The matcher in Python, whatever constraint it runs. Conversions only.
 #![allow(unsafe_code)] // writes into NumPy's memory, which nothing else borrows meanwhile
 
+use std::sync::Arc;
+
 use logitree::constraint::{
     accept_all, certain, count_allowed, count_closed, explain, fill, shortest_ending, ExplainQuery, Matcher,
 };
@@ -8,7 +10,7 @@ use logitree::mask::{words_for, AllowedTokens};
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::PyArray1;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyDeprecationWarning, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -32,27 +34,31 @@ pub struct PyMatcher {
 }
 
 impl PyMatcher {
-    /// The Python face of `inner`.
-    pub fn new(inner: Box<dyn Matcher>) -> Self {
-        PyMatcher { inner, vocabulary: None }
-    }
-
-    /// The same, over a vocabulary.
+    /// The Python face of `inner`, over a vocabulary.
     pub fn of(inner: Box<dyn Matcher>, vocabulary: Option<Py<PyVocabulary>>) -> Self {
         PyMatcher { inner, vocabulary }
     }
 
-    /// The vocabulary that `call` was given, or the matcher's own.
-    fn known(
-        &self,
-        given: Option<&Bound<'_, PyVocabulary>>,
-        call: &str,
-    ) -> PyResult<std::sync::Arc<Vocabulary>> {
-        if let Some(known) = given.map(Bound::get).or(self.vocabulary.as_ref().map(|v| v.get())) {
-            return Ok(std::sync::Arc::clone(&known.0));
+    /// The matcher's vocabulary; for one release also the one that a call was given.
+    fn known(&self, given: Option<&Bound<'_, PyVocabulary>>) -> PyResult<Arc<Vocabulary>> {
+        if let Some(given) = given {
+            let message =
+                c"vocabulary= is not needed: a matcher has the vocabulary of matcher(vocabulary) now";
+            PyErr::warn(given.py(), &given.py().get_type::<PyDeprecationWarning>(), message, 1)?;
+        }
+        if let Some(known) = self.vocabulary.as_ref().map(|own| own.get()).or(given.map(Bound::get)) {
+            return Ok(Arc::clone(&known.0));
         }
         let error = Error::new(ErrorKind::Constraint, "the matcher does not know its vocabulary");
-        Err(to_py(error.help(format!("give it: {call}(vocabulary)"))))
+        Err(to_py(error.help("make it with one: constraint.matcher(vocabulary)")))
+    }
+
+    /// Writes the allowed tokens over `out`, one row.
+    pub fn fill(&mut self, py: Python<'_>, out: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut rows = one_row_mut(out)?;
+        // SAFETY: this is the only slice.
+        let words = unsafe { rows.row_mut::<u32>(0)? };
+        self.work(py, |matcher| fill(matcher, words)).map_err(to_py)
     }
 
     /// Works on the matcher: with the interpreter where it is quick, without where something must be found out first.
@@ -100,7 +106,7 @@ pub fn forks_of(object: &Bound<'_, PyAny>) -> PyResult<Forks> {
 
 #[pymethods]
 impl PyMatcher {
-    /// The allowed tokens as a new int32 array of `ceil(vocabulary_size / 32)` words.
+    /// Deprecated: `allowed().mask()`. The allowed tokens as a new int32 array of `ceil(vocabulary_size / 32)` words.
     ///
     /// Bit `id % 32` of word `id // 32`, least significant first. Raises StateError as `allowed`.
     fn mask<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<i32>>> {
@@ -109,15 +115,9 @@ impl PyMatcher {
         Ok(words)
     }
 
-    /// Writes the allowed tokens over `out`: one row of int32 or uint32, at least as long as `mask()`, in place.
-    ///
-    /// Words past the vocabulary are 0, or all ones where nothing is masked. Raises MaskError for another dtype or shape.
-    /// The GIL is released only where the set must be computed first.
+    /// Deprecated: `masks.fill_batch(matcher, out)`. Writes the allowed tokens over `out`.
     fn fill_mask(&mut self, py: Python<'_>, out: &Bound<'_, PyAny>) -> PyResult<()> {
-        let mut rows = one_row_mut(out)?;
-        // SAFETY: this is the only slice.
-        let words = unsafe { rows.row_mut::<u32>(0)? };
-        self.work(py, |matcher| fill(matcher, words)).map_err(to_py)
+        self.fill(py, out)
     }
 
     /// The tokens that may come next. Raises StateError at the end of a constraint that no token ends.
@@ -127,7 +127,8 @@ impl PyMatcher {
         self.work(py, copy).map_err(to_py)
     }
 
-    /// The tokens of the shortest ending, in bytes: after them `is_accepting` holds. Changes nothing.
+    /// The tokens of the shortest ending, in bytes: after them `is_accepting` holds. Changes nothing. `vocabulary` is
+    /// deprecated: the matcher has its own.
     #[pyo3(signature = (vocabulary=None, *, max_states=20_000))]
     fn shortest_ending(
         &mut self,
@@ -135,7 +136,7 @@ impl PyMatcher {
         vocabulary: Option<&Bound<'_, PyVocabulary>>,
         max_states: usize,
     ) -> PyResult<Vec<TokenId>> {
-        let vocabulary = self.known(vocabulary, "shortest_ending")?;
+        let vocabulary = self.known(vocabulary)?;
         py.detach(|| shortest_ending(&*self.inner, &vocabulary, max_states)).map_err(to_py)
     }
 
@@ -143,8 +144,7 @@ impl PyMatcher {
     /// whether the text may end after them.
     ///
     /// At most `max_bytes`; fewer where finding them takes long. Empty where the text may end here, or where a special
-    /// token may come. `vocabulary` is only needed if the matcher was made without one. Changes nothing. Raises
-    /// ConstraintError without a vocabulary, or for a smaller one than the matcher's.
+    /// token may come. Changes nothing. `vocabulary` is deprecated: the matcher has its own.
     #[pyo3(signature = (vocabulary=None, *, max_bytes=256))]
     fn certain_bytes<'py>(
         &mut self,
@@ -152,13 +152,14 @@ impl PyMatcher {
         vocabulary: Option<&Bound<'py, PyVocabulary>>,
         max_bytes: usize,
     ) -> PyResult<(Bound<'py, PyBytes>, bool)> {
-        let known = self.known(vocabulary, "certain_bytes")?;
+        let known = self.known(vocabulary)?;
         let found = self.work(py, |matcher| certain(matcher, &known, max_bytes)).map_err(to_py)?;
         Ok((PyBytes::new(py, &found.bytes), found.complete))
     }
 
     /// How many of `tokens`, from the first, are allowed and closed: no allowed token begins with the bytes of the last few
-    /// of them and reaches past their end. At most four at the end are open. Changes nothing.
+    /// of them and reaches past their end. At most four at the end are open. Changes nothing. `vocabulary` is deprecated: the matcher
+    /// has its own.
     #[pyo3(signature = (tokens, vocabulary=None))]
     fn count_closed(
         &mut self,
@@ -166,7 +167,7 @@ impl PyMatcher {
         tokens: &Bound<'_, PyAny>,
         vocabulary: Option<&Bound<'_, PyVocabulary>>,
     ) -> PyResult<usize> {
-        let (tokens, known) = (tokens_of(tokens)?, self.known(vocabulary, "count_closed")?);
+        let (tokens, known) = (tokens_of(tokens)?, self.known(vocabulary)?);
         py.detach(|| count_closed(&mut *self.inner, &known, &tokens)).map_err(to_py)
     }
 
@@ -213,8 +214,7 @@ impl PyMatcher {
 
     /// What is allowed here, and whether `token` or `text` is, with the byte at which it is refused.
     ///
-    /// `vocabulary` is only needed if the matcher was made without one. Raises TokenError for an id that is not
-    /// in the vocabulary, ConstraintError without a vocabulary.
+    /// Raises TokenError for an id that is not in the vocabulary. `vocabulary` is deprecated: the matcher has its own.
     #[pyo3(signature = (token=None, *, text=None, vocabulary=None))]
     fn explain(
         &mut self,
@@ -225,11 +225,7 @@ impl PyMatcher {
     ) -> PyResult<PyExplanation> {
         let misused =
             |message: &str, help: &str| Err(to_py(Error::new(ErrorKind::Constraint, message).help(help)));
-        let Some(vocabulary) = vocabulary.map(Bound::get).or(self.vocabulary.as_ref().map(|v| v.get()))
-        else {
-            return misused("the matcher does not know its vocabulary", "give it: explain(vocabulary=...)");
-        };
-        let known = std::sync::Arc::clone(&vocabulary.0);
+        let known = self.known(vocabulary)?;
         let text = text.map(|text| text_bytes(text, "text")).transpose()?;
         let ask = match (token, &text) {
             (Some(_), Some(_)) => return misused("both a token and a text", "ask about one of them"),
@@ -320,6 +316,12 @@ impl PyMatcher {
     /// `Decoder` adds it. Without a decoder, add it before the chain: `chain.steer([matcher.bias()])`.
     fn bias(&mut self, py: Python<'_>) -> PyResult<Option<(TokenId, f32)>> {
         self.work(py, |matcher| matcher.bias()).map_err(to_py)
+    }
+
+    /// The vocabulary that its tokens are of; None where it was made without one.
+    #[getter]
+    fn vocabulary(&self, py: Python<'_>) -> Option<Py<PyVocabulary>> {
+        self.vocabulary.as_ref().map(|own| own.clone_ref(py))
     }
 
     /// Number of token ids that masks cover.

@@ -170,17 +170,17 @@ impl PyVocabulary {
     /// A vocabulary of `tokens`, whose ids are their positions; `source` is "tokens" unless given.
     ///
     /// `special_ids` are control tokens. `kinds` gives every token's kind (see `kind`); without it
-    /// tokens are "normal", and the `eog_ids` control tokens. `find_markers` gives control and
+    /// tokens are "normal", and the `end_tokens` control tokens. `find_markers` gives control and
     /// user-defined tokens with well-known texts ("<|im_end|>", "<s>", ...) the roles that they have in a
     /// GGUF file. Raises VocabularyError for ids out of range.
     #[staticmethod]
-    #[pyo3(signature = (tokens, special_ids=vec![], eog_ids=vec![], bos_id=None, name=String::new(), *,
+    #[pyo3(signature = (tokens, special_ids=vec![], end_tokens=vec![], bos_id=None, name=String::new(), *,
                         kinds=None, adds_prefix_space=false, source="tokens".to_string(), find_markers=false))]
     #[allow(clippy::too_many_arguments)] // they are keywords in Python
     fn from_tokens(
         tokens: &Bound<'_, PyAny>,
         special_ids: Vec<i64>,
-        eog_ids: Vec<i64>,
+        end_tokens: Vec<i64>,
         bos_id: Option<i64>,
         name: String,
         kinds: Option<Vec<String>>,
@@ -194,7 +194,7 @@ impl PyVocabulary {
             builder.push(TokenKind::Normal, token.cast::<PyBytes>()?.as_bytes()).map_err(to_py)?;
         }
         let count = builder.len();
-        let mut ends = ids(eog_ids, count)?;
+        let mut ends = ids(end_tokens, count)?;
         match kinds {
             Some(kinds) if kinds.len() != count => {
                 let message = format!("{} kinds for {count} tokens", kinds.len());
@@ -257,15 +257,15 @@ impl PyVocabulary {
     }
 
     /// The same tokens with other end-of-generation ids, bos id or name; `None` keeps what there is.
-    #[pyo3(signature = (*, eog_ids=None, bos_id=None, name=None))]
+    #[pyo3(signature = (*, end_tokens=None, bos_id=None, name=None))]
     fn replace(
         &self,
-        eog_ids: Option<Vec<i64>>,
+        end_tokens: Option<Vec<i64>>,
         bos_id: Option<i64>,
         name: Option<String>,
     ) -> PyResult<Self> {
         let mut about = self.0.about().clone();
-        if let Some(ends) = eog_ids {
+        if let Some(ends) = end_tokens {
             about.end_of_generation = ids(ends, self.0.len())?;
         }
         if let Some(bos) = bos_id {
@@ -366,7 +366,7 @@ impl PyVocabulary {
 
     /// End-of-generation ids, ascending.
     #[getter]
-    fn eog_ids(&self) -> &[TokenId] {
+    fn end_tokens(&self) -> &[TokenId] {
         self.0.end_of_generation()
     }
 
@@ -420,7 +420,7 @@ impl PyVocabulary {
         let about = self.0.about();
         let name = if about.name.is_empty() { String::new() } else { format!("{:?}, ", about.name) };
         format!(
-            "Vocabulary({name}{} tokens, source={:?}, eog_ids={:?}, fingerprint={:.8})",
+            "Vocabulary({name}{} tokens, source={:?}, end_tokens={:?}, fingerprint={:.8})",
             self.0.len(),
             about.source,
             self.0.end_of_generation(),

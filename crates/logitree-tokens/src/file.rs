@@ -70,9 +70,10 @@ pub fn naming(path: &Path, mut error: Error) -> Error {
     error
 }
 
-/// The error of a file that cannot be read.
+/// The error of a file that cannot be read; its cause says whether there is none.
 pub fn cannot_read(path: &Path, error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, format!("cannot read the file: {error}")).at(path.display().to_string())
+    let message = format!("cannot read the file: {error}");
+    Error::new(ErrorKind::Io, message).at(path.display().to_string()).because(error)
 }
 
 #[cfg(test)]

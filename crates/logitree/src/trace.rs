@@ -24,7 +24,7 @@ pub struct Step {
     /// The token.
     pub token: TokenId,
     /// How it came.
-    pub origin: Origin,
+    pub source: Source,
     /// Number of allowed tokens at this step.
     pub allowed: usize,
     /// The allowed tokens, ascending, where the constraint lists at most [`ALLOWED_KEPT`] of them.
@@ -64,7 +64,7 @@ pub struct Alternative {
 
 /// How a token came to be accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Origin {
+pub enum Source {
     /// Picked by the chain.
     Sampled,
     /// The only allowed token: no choice was made.
@@ -73,13 +73,13 @@ pub enum Origin {
     External,
 }
 
-impl Origin {
+impl Source {
     /// The lower-case name.
     pub const fn name(self) -> &'static str {
         match self {
-            Origin::Sampled => "sampled",
-            Origin::Forced => "forced",
-            Origin::External => "external",
+            Source::Sampled => "sampled",
+            Source::Forced => "forced",
+            Source::External => "external",
         }
     }
 }
@@ -106,7 +106,7 @@ pub struct Likelihoods {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "token {} {} of {} allowed", self.token, self.origin.name(), self.allowed)?;
+        write!(f, "token {} {} of {} allowed", self.token, self.source.name(), self.allowed)?;
         if let Some(model) = &self.model {
             write!(f, ", model p {:.4}, entropy {:.3} nats", model.probability, model.entropy)?;
         }
@@ -125,7 +125,7 @@ mod tests {
     fn a_step_prints_what_is_known() {
         let mut step = Step {
             token: 7,
-            origin: Origin::Forced,
+            source: Source::Forced,
             allowed: 1,
             allowed_tokens: None,
             model: None,
@@ -138,7 +138,7 @@ mod tests {
             micros: 0.25,
         };
         assert_eq!(step.to_string(), "token 7 forced of 1 allowed, 0.2 us");
-        step.origin = Origin::Sampled;
+        step.source = Source::Sampled;
         step.model = Some(Model { probability: 0.5, surprisal: 0.693, entropy: 1.0 });
         step.probability = Some(1.0);
         let text = "token 7 sampled of 1 allowed, model p 0.5000, entropy 1.000 nats, p 1.0000, 0.2 us";

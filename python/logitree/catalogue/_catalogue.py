@@ -258,7 +258,7 @@ class Catalogue(Composable):
         self,
         vocabulary: _core.Vocabulary | int | None = None,
         *,
-        end: int | None = None,
+        end_token: int | None = None,
         allowed: Any = None,
         intersect: Any = None,
         fuel: int | None = None,
@@ -267,7 +267,7 @@ class Catalogue(Composable):
 
         Args:
             vocabulary: the model's vocabulary, or the number of ids that masks cover; None: just enough for the items.
-            end: the token that ends every item. None: items end by themselves; where one item is the beginning of
+            end_token: the token that ends every item. None: items end by themselves; where one item is the beginning of
                 another, every item ends with the vocabulary's first end-of-generation token.
             allowed: only the items with these numbers or keys, as in `walk`.
             intersect: a constraint or matcher, or several, that must allow the item too. What they allow is found out
@@ -283,14 +283,14 @@ class Catalogue(Composable):
                 some three million states: asking it again gets further. `walk(intersect=...)` has no such limits.
             SamplingError: `fuel` is not a whole number above 0.
         """
-        walk = self.constraint(end=end, allowed=allowed).walk(vocabulary)
+        walk = self.constraint(end_token=end_token, allowed=allowed).walk(vocabulary)
         return walk.matcher(intersect=_matchers(intersect, vocabulary), fuel=fuel)
 
     def constraint(
-        self, *, end: int | None = None, allowed: Any = None, intersect: Any = None, fuel: int | None = None
+        self, *, end_token: int | None = None, allowed: Any = None, intersect: Any = None, fuel: int | None = None
     ) -> CatalogueConstraint:
         """This catalogue with options of `matcher`, as a constraint for `generate`."""
-        return CatalogueConstraint(self, end=end, allowed=allowed, intersect=intersect, fuel=fuel)
+        return CatalogueConstraint(self, end_token=end_token, allowed=allowed, intersect=intersect, fuel=fuel)
 
     def __and__(self, other: Any) -> CatalogueConstraint:
         """The items that another constraint allows too."""
@@ -303,7 +303,7 @@ class Catalogue(Composable):
         self,
         vocabulary: _core.Vocabulary | int | None = None,
         *,
-        end: int | None = None,
+        end_token: int | None = None,
         allowed: Any = None,
         intersect: Any = None,
     ) -> _core.ItemWalk:
@@ -311,20 +311,20 @@ class Catalogue(Composable):
 
         Args:
             vocabulary: the model's vocabulary, or the number of ids that masks cover; None: just enough for the items.
-            end: the token that ends every item; None: an item ends by itself.
+            end_token: the token that ends every item; None: an item ends by itself.
             allowed: only these items: a bool array whose index is the item number, or a list of numbers or keys. It
                 takes a pass over all numbers (and keys), so keep the walk of a subset that is used again.
             intersect: only the items that this constraint or matcher, or each of several, allows from its present
-                state: it accepts all tokens of the item and is then complete, or is after `end`. A finished matcher
-                accepts nothing more. Matchers are not advanced. All states that they reach are visited, so keep this
-                walk, too. No item may be left.
+                state: it accepts all tokens of the item and is then complete, or is after `end_token`. A finished
+                matcher accepts nothing more. Matchers are not advanced. All states that they reach are visited, so
+                keep this walk, too. No item may be left.
 
         Raises:
             ConstraintError: a token is outside the vocabulary; `intersect` is empty.
             LimitError: as the matchers of `intersect`.
         """
         others = _matchers(intersect, vocabulary)
-        options: dict[str, Any] = {"end": end, "allowed": allowed, "intersect": others}
+        options: dict[str, Any] = {"end": end_token, "allowed": allowed, "intersect": others}
         if isinstance(vocabulary, _core.Vocabulary):
             return self._core.walk(vocabulary=vocabulary, **options)
         return self._core.walk(vocabulary_size=vocabulary, **options)
@@ -456,8 +456,8 @@ class CatalogueConstraint(Composable):
         """`Catalogue.walk` with these options, and with the end token that `Catalogue.matcher` takes."""
         options = {name: value for name, value in self._options.items() if name != "fuel"}
         walk = self.catalogue.walk(vocabulary, **options)
-        if walk.end is None and isinstance(vocabulary, _core.Vocabulary) and vocabulary.eog_ids and walk.nested:
-            walk = self.catalogue.walk(vocabulary, **{**options, "end": vocabulary.eog_ids[0]})
+        if walk.end is None and isinstance(vocabulary, _core.Vocabulary) and vocabulary.end_tokens and walk.nested:
+            walk = self.catalogue.walk(vocabulary, **{**options, "end_token": vocabulary.end_tokens[0]})
         return walk
 
     def value(self, text: str, tokens: Sequence[int]) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from .._errors import error
+from .._errors import error, file_error
 
 Source = str | os.PathLike[str] | Any
 """A file (.csv, .tsv, .jsonl, .ndjson, .parquet, .arrow, .feather, .ipc, .npy), or a table with the Arrow C stream
@@ -337,7 +337,7 @@ def portions(
 
 
 def _unreadable(path: Path, problem: OSError) -> _core.FileError:
-    return error(_core.FileError, f"cannot be read: {problem.strerror or problem}", place=str(path))
+    return file_error(problem, "cannot be read", place=str(path))
 
 
 def _lines(path: Path, tell: Read) -> Iterator[str]:

@@ -190,7 +190,7 @@ def token_json(event: Token) -> dict[str, Any]:
     """A token event for programs. Bytes that are not UTF-8 on their own are in "bytes" (hexadecimal)."""
     step = event.step
     return {
-        "id": event.id,
+        "id": event.token,
         "text": event.bytes.decode("utf-8", "replace"),
         "bytes": event.bytes.hex(),
         "forced": event.forced,

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, out: Terminal, _err: Terminal) -> int:
     complete += ", and the grammar is over" if matcher.is_finished else ""
     out.line(out.paint(f"{len(allowed):,} of {len(vocabulary):,} tokens{complete}", "bold"))
     for i in shown:
-        said = "  ends a generation" if i in vocabulary.eog_ids else ""
+        said = "  ends a generation" if i in vocabulary.end_tokens else ""
         out.line(f"  {i:>8}  {out.paint(fit(visible(vocabulary[i]), 28), 'cyan')}{said}")
     if len(allowed) > len(shown):
         out.line(out.paint(f"  and {len(allowed) - len(shown):,} more", "dim"))

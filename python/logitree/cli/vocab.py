@@ -102,7 +102,7 @@ def _look_up(args: argparse.Namespace, vocabulary: Vocabulary, out: Terminal) ->
             token = vocabulary[i]
             kind = vocabulary.kind(i)
             note = "" if kind == "normal" else f"  {kind}"
-            ends = "  ends a generation" if i in vocabulary.eog_ids else ""
+            ends = "  ends a generation" if i in vocabulary.end_tokens else ""
             hexadecimal = out.paint(fit(token.hex(" "), 30), "dim")
             out.line(f"  {i:>8}  {out.paint(fit(visible(token), 28), 'cyan')} {hexadecimal}{note}{ends}")
 
@@ -128,7 +128,7 @@ def _facts(vocabulary: Vocabulary) -> dict[str, Any]:
         "text_bytes": sum(lengths),
         "longest_bytes": max(lengths, default=0),
         "bos_id": vocabulary.bos_id,
-        "eog_ids": list(vocabulary.eog_ids),
+        "end_tokens": list(vocabulary.end_tokens),
         "fingerprint": vocabulary.fingerprint,
     }
 
@@ -146,7 +146,7 @@ def _summary(vocabulary: Vocabulary, took: float, out: Terminal) -> None:
         "kinds": ", ".join(f"{n:,} {kind}" for kind, n in facts["kinds"].items()),
         "text": f"{facts['text_bytes']:,} bytes, the longest token {facts['longest_bytes']}",
         "begins with": _names(vocabulary, [] if facts["bos_id"] is None else [facts["bos_id"]]),
-        "ends with": _names(vocabulary, facts["eog_ids"]),
+        "ends with": _names(vocabulary, facts["end_tokens"]),
         "special": _names(vocabulary, named[:6]) + (f", and {len(named) - 6:,} more" if len(named) > 6 else ""),
         "fingerprint": facts["fingerprint"],
     }

@@ -7,7 +7,7 @@ import re
 from difflib import get_close_matches
 from pathlib import Path
 
-from .._errors import EngineError
+from .._errors import EngineError, MissingModelError
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 _URL = re.compile(r"(?:https?://)?(?:huggingface\.co|hf\.co)/([^/?#]+/[^/?#]+)")
@@ -25,12 +25,12 @@ def missing_model(model: str | os.PathLike[str]) -> EngineError:
     name = found[1] if found else text
     if found or _is_id(name):
         folder = name.rpartition("/")[2]
-        return EngineError(
+        return MissingModelError(
             f"nothing is downloaded, and {name!r}, which looks like the id of a model of Hugging Face, is no path here",
             help=f"give a folder or a GGUF file; `hf download {name} --local-dir {folder}` of huggingface_hub makes a "
             f'folder, then give "{folder}"',
         )
-    return EngineError("no such file or folder", place=text, help=_near(Path(text)))
+    return MissingModelError("no such file or folder", place=text, help=_near(Path(text)))
 
 
 def _is_id(text: str) -> bool:

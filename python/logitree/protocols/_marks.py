@@ -49,7 +49,7 @@ class Marks:
             if marker in protocol.markers or vocabulary.kind(found[0]) in TEXT:
                 self._shown.add(character)
             self._characters.update(dict.fromkeys(found, character))
-        ends = [id for id in vocabulary.eog_ids if id not in self._characters]
+        ends = [id for id in vocabulary.end_tokens if id not in self._characters]
         self.ends = "".join(self._new(id, _name(vocabulary, id)) for id in ends)
         pattern = "|".join(re.escape(marker) for marker in sorted(self.ids, key=len, reverse=True))
         self._bound = re.compile(pattern) if pattern else None
@@ -76,7 +76,7 @@ class Marks:
         if self.vocabulary is None or not ANY_TOKEN.fullmatch(text):
             return False
         ids = [id for id, character in self._characters.items() if character == text]
-        ends = self.vocabulary.eog_ids
+        ends = self.vocabulary.end_tokens
         return any(id in ends or self.vocabulary.kind(id) not in TEXT for id in ids)
 
     def of(self, id: int) -> str | bytes:

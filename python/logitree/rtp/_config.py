@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from .. import _core
 from .._constraint import Tokenize
-from .._errors import error
+from .._errors import file_error
 from .._reasoning import ReasoningBudget
 from ._matchers import GrammarProcessor, ThinkProcessor
 from ._problems import MAX_EVIDENCE, Problems, shown
@@ -38,7 +38,7 @@ class _Trees:
             try:
                 found = os.stat(path)
             except (OSError, ValueError) as reason:
-                raise error(_core.FileError, f"the file cannot be opened: {reason}", place=path[:200]) from reason
+                raise file_error(reason, "the file cannot be opened", place=path[:200]) from reason
             seen = (found.st_mtime_ns, found.st_size, found.st_ino)
             key = (path, vocabulary_size)
             held = self._held.get(key)
@@ -303,7 +303,7 @@ class Config(_Settings):
 
             made.append(self._tried(problems, self._place("combo_token_size"), recommend))
         if self.beams > 1 or max(rows, self.num_return_sequences) > 1:
-            ends = self.eos_token_id or vocabulary.eog_ids
+            ends = self.eos_token_id or vocabulary.end_tokens
             if ends:
                 made.append(MultiSequenceProcessor(ends, rows))
             else:

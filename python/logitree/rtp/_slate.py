@@ -57,7 +57,7 @@ def slate(
     read = list(prompt)
     chosen: list[Hypothesis] = []
     while len(chosen) < size and len(left):
-        found = beam_search(engine, [read], left.walk(end=end), returned=1, **options)[0]
+        found = beam_search(engine, [read], left.walk(end_token=end), returned=1, **options)[0]
         if not found:
             break
         chosen.append(found[0])

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from .. import _core
-from .._errors import error
+from .._errors import file_error
 from ._problems import Problems, shown
 from ._settings import (
     DEFAULTS,
@@ -64,7 +63,7 @@ class Reading:
             with open(name, "rb") as opened:
                 data = opened.read(MAX_BYTES + 1)
         except (OSError, ValueError) as reason:
-            raise error(_core.FileError, f"the file cannot be opened: {reason}", place=name[:200]) from reason
+            raise file_error(reason, "the file cannot be opened", place=name[:200]) from reason
         return self.over(*self._read(self._members(self._parsed(data, name), name)))
 
     def environment(self, environ: Mapping[str, str] | None) -> Reading:

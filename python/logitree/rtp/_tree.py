@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 
 from .. import _core
-from .._errors import error
+from .._errors import error, file_error
 from .._progress import OnProgress, telling
 from ..catalogue import Catalogue, ItemWalk
 from ._document import Document, read_document
@@ -40,13 +40,13 @@ class RtpTree:
         without a candidate in the vocabulary 2**64 - 2; items are numbered from 0, by length."""
         self.empty = built.empty
         """Whether the end token is allowed at the start."""
-        self.walk = prefix.walk(end=self.end, vocabulary=size)
+        self.walk = prefix.walk(end_token=self.end, vocabulary=size)
         """All that can be generated, what leads to the error state included."""
         self.item_walk = self.walk
         """Items only: for `logitree.beam_search` and `ItemWalk.matcher`."""
         if built.errors or built.barren:
             real = np.ones(built.items, np.bool_)
-            self.item_walk = prefix.walk(end=self.end, vocabulary=size, allowed=real)
+            self.item_walk = prefix.walk(end_token=self.end, vocabulary=size, allowed=real)
         self.end_weights: dict[int, float] = {}
         """State of `walk` -> weight of the end token there. Processors add it; a search does not."""
         for tokens, weight in built.end_weights:
@@ -139,7 +139,7 @@ def _load(
     except OSError as reason:
         if isinstance(reason, _core.LogitreeError):
             raise
-        raise error(_core.FileError, f"the file cannot be read: {reason}", place=str(source)[:200]) from reason
+        raise file_error(reason, "the file cannot be read", place=str(source)[:200]) from reason
     finally:
         if close:
             opened.close()
@@ -165,7 +165,7 @@ def _open(source: Source) -> tuple[IO[Any], bool]:
         try:
             return open(source, "rb"), True
         except OSError as reason:
-            raise error(_core.FileError, f"the file cannot be opened: {reason}", place=str(source)[:200]) from reason
+            raise file_error(reason, "the file cannot be opened", place=str(source)[:200]) from reason
     if not hasattr(source, "read"):
         raise TypeError(f"a path, JSON text or an open file is needed, not {type(source).__name__}")
     return source, False

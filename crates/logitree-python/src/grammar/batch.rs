@@ -13,16 +13,17 @@ use crate::mask::mask_rows;
 use crate::matcher::PyMatcher;
 use crate::vocabulary::token_id;
 
-/// Writes each matcher's allowed tokens over its row of `out`, int32 or uint32, [B, words], as `fill_mask` does.
+/// Writes each matcher's allowed tokens over its row of `out`, int32 or uint32, [B, words], in place.
 ///
-/// The GIL is released, and up to `threads` threads (None: one per core) run where the work is large enough. A row
+/// `matchers`: a list, or one matcher with one row. A row is at least as long as `allowed().mask()`; words past the
+/// vocabulary are 0, or all ones where nothing is masked. The GIL is released, and up to `threads` threads (None: one per core) run where the work is large enough. A row
 /// depends on its matcher alone. Raises MaskError for an `out` that does not fit, StateError for a matcher given twice,
 /// or the first error of a row, with its number, after all other rows are written.
 #[pyfunction]
 #[pyo3(signature = (matchers, out, threads=None))]
 fn fill_masks(
     py: Python<'_>,
-    matchers: Vec<Bound<'_, PyMatcher>>,
+    matchers: &Bound<'_, PyAny>,
     out: &Bound<'_, PyAny>,
     threads: Option<usize>,
 ) -> PyResult<()> {
@@ -30,6 +31,10 @@ fn fill_masks(
         let error = Error::new(ErrorKind::Mask, "0 threads").help("give 1 or more, or None for one a core");
         return Err(to_py(error));
     }
+    if let Ok(one) = matchers.cast::<PyMatcher>() {
+        return one.try_borrow_mut()?.fill(py, out);
+    }
+    let matchers: Vec<Bound<'_, PyMatcher>> = matchers.extract()?;
     let mut held = hold(&matchers, "matcher", "matcher.fork()")?;
     let mut all: Vec<&mut Box<dyn Matcher>> = held.iter_mut().map(|matcher| &mut matcher.inner).collect();
     let mut rows = mask_rows(out)?;

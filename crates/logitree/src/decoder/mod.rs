@@ -20,7 +20,7 @@ use std::time::Instant;
 use crate::constraint::{Matcher, SpanProgress};
 use crate::mask::AllowedTokens;
 use crate::sampling::{Adapt, Chain, Floats, Setting, Steering};
-use crate::trace::{Likelihoods, Origin, Step, ALTERNATIVES_KEPT};
+use crate::trace::{Likelihoods, Source, Step, ALTERNATIVES_KEPT};
 use crate::vocabulary::Vocabulary;
 use crate::{metrics, Error, ErrorKind, Result, TokenId};
 use record::{alternatives, chain_view, few, likelihoods, mass, micros, model_view};
@@ -292,15 +292,15 @@ impl Decoder {
             metrics::top_candidates(logits, ALTERNATIVES_KEPT).iter().map(|top| top.id).collect();
         let banned: Vec<TokenId> = watched.iter().copied().filter(|&id| !allowed.contains(id)).collect();
         let sampling = Instant::now();
-        let (token, origin) = match allowed {
+        let (token, source) = match allowed {
             AllowedTokens::Ids(&[only]) => {
                 chain.sole(only)?;
-                (only, Origin::Forced)
+                (only, Source::Forced)
             }
             allowed => {
                 chain.bias_next(bias)?;
                 chain.apply_watching(logits, allowed, &watched, &mut effects)?;
-                (chain.pick()?, Origin::Sampled)
+                (chain.pick()?, Source::Sampled)
             }
         };
         let likelihoods = self.listing.map(|n| likelihoods(logits, chain, token, n));
@@ -309,7 +309,7 @@ impl Decoder {
         self.likelihoods = likelihoods;
         let micros = mask_micros + micros(sampling);
         let chain = self.span_chains.pick(active, &mut self.chain);
-        let left = (origin == Origin::Sampled).then(|| chain.candidates());
+        let left = (source == Source::Sampled).then(|| chain.candidates());
         let (probability, candidates) = left.map_or((None, Vec::new()), |left| chain_view(left, token));
         let mut tokens = watched;
         tokens.extend(candidates.iter().map(|&(id, _)| id));
@@ -318,7 +318,7 @@ impl Decoder {
         let model = model_view(logits, token);
         self.record(Step {
             token,
-            origin,
+            source,
             allowed: count,
             allowed_tokens,
             model,
@@ -370,7 +370,7 @@ impl Decoder {
             self.take(token)?;
             if let Some(started) = started {
                 let only = Some(vec![token]);
-                self.record(Step::plain(token, Origin::Forced, 1, only, started));
+                self.record(Step::plain(token, Source::Forced, 1, only, started));
             }
             if self.finish.is_some() {
                 out.truncate(at + 1);
@@ -397,7 +397,7 @@ impl Decoder {
         let mask_micros = micros(started);
         let (count, allowed_tokens) = (allowed.count(self.vocabulary.len()), few(allowed));
         self.take(token)?;
-        let step = Step::plain(token, Origin::External, count, allowed_tokens, started);
+        let step = Step::plain(token, Source::External, count, allowed_tokens, started);
         self.record(Step { mask_micros, ..step });
         Ok(())
     }

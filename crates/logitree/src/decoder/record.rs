@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::mask::AllowedTokens;
 use crate::metrics::LogProbabilities;
 use crate::sampling::{Candidates, Chain, Effect, Floats};
-use crate::trace::{Alternative, Likelihoods, Model, Origin, Step};
+use crate::trace::{Alternative, Likelihoods, Model, Source, Step};
 use crate::trace::{ALLOWED_KEPT, CANDIDATES_KEPT, CONSTRAINT};
 use crate::{metrics, TokenId};
 
@@ -22,14 +22,14 @@ impl Step {
     /// A step without logits.
     pub(super) fn plain(
         token: TokenId,
-        origin: Origin,
+        source: Source,
         allowed: usize,
         allowed_tokens: Option<Vec<TokenId>>,
         started: Instant,
     ) -> Self {
         Step {
             token,
-            origin,
+            source,
             allowed,
             allowed_tokens,
             model: None,

@@ -22,7 +22,7 @@ impl Finish {
         match self {
             Finish::Constraint => "constraint",
             Finish::EndOfGeneration => "end_of_generation",
-            Finish::StopString(_) => "stop_string",
+            Finish::StopString(_) => "stop",
             Finish::MaxTokens => "max_tokens",
         }
     }

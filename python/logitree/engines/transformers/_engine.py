@@ -239,7 +239,7 @@ def vocabulary_of(tokenizer: Any, model: Any = None) -> _core.Vocabulary:
     return _core.Vocabulary.from_tokens(
         list(vocabulary)[:width],
         kinds=[vocabulary.kind(token) for token in range(width)],
-        eog_ids=[token for token in vocabulary.eog_ids if token < width],
+        end_tokens=[token for token in vocabulary.end_tokens if token < width],
         bos_id=vocabulary.bos_id if vocabulary.bos_id is not None and vocabulary.bos_id < width else None,
         name=vocabulary.name,
         source=vocabulary.source,

@@ -79,8 +79,8 @@ class ConstraintLogitsProcessor:
             tokenizer = vocabulary
         if eos_token_id is not None:
             ends = [eos_token_id] if isinstance(eos_token_id, int) else list(map(int, eos_token_id))
-            self._vocabulary = self._vocabulary.replace(eog_ids=ends)
-        self._ends = self._vocabulary.eog_ids
+            self._vocabulary = self._vocabulary.replace(end_tokens=ends)
+        self._ends = self._vocabulary.end_tokens
         if not self._ends:
             raise error(
                 _core.ConstraintError,
@@ -128,7 +128,7 @@ class ConstraintLogitsProcessor:
         return out
 
     def _masks(self, states: Sequence[_State]) -> npt.NDArray[np.int32]:
-        """int32 [rows, words]: what each state allows. Equal to `fill_mask` of each; a shared matcher is asked once."""
+        """int32 [rows, words]: what each state allows, each by `fill_batch`; a shared matcher is asked once."""
         masks = np.zeros((len(states), _core.mask_words(len(self._vocabulary))), np.int32)
         asked: dict[int, list[int]] = {}
         for at, state in enumerate(states):

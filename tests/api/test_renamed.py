@@ -1,0 +1,106 @@
+"""Old names: each row of the tables warns with the new name, and does what that does."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logitree as lt
+from logitree import _renamed, masks
+
+VOCABULARY = lt.Vocabulary.from_tokens([b"a", b"b", b"</s>"], end_tokens=[2])
+
+
+def decoder(**options: Any) -> lt.Decoder:
+    matcher = lt.OneOf(["ab", "b"]).matcher(VOCABULARY)
+    return lt.Decoder(VOCABULARY, lt.Chain.greedy(), matcher, trace=True, **options)
+
+
+def owners() -> dict[str, Any]:
+    """An object of each class that has an old name."""
+    step = decoder()
+    step.step(np.zeros(3, np.float32))
+    return {
+        "Vocabulary": VOCABULARY,
+        "Step": step.last,
+        "Token": lt.Token(1, b"b", "b", None),
+        "Matcher": lt.OneOf(["ab", "b"]).matcher(VOCABULARY),
+        "Decoder": decoder(),
+        "Batch": lt.Batch(VOCABULARY),
+        "Catalogue": lt.Catalogue.from_codes([[0, 1]]),
+    }
+
+
+@pytest.mark.parametrize("path", _renamed.NAMES)
+def test_an_old_name_of_a_module_warns_and_is_the_new_one(path: str) -> None:
+    module, _, old = path.rpartition(".")
+    new_module, _, new = _renamed.NAMES[path].rpartition(".")
+    with pytest.warns(DeprecationWarning, match=f"{path} is {_renamed.NAMES[path]} now"):
+        found = getattr(importlib.import_module(module), old)
+    assert found is getattr(importlib.import_module(new_module), new)
+    with pytest.raises(AttributeError, match="no_such"):
+        importlib.import_module(module).no_such  # noqa: B018
+
+
+@pytest.mark.parametrize("path", _renamed.ATTRIBUTES)
+def test_an_old_attribute_warns_and_is_the_new_one(path: str) -> None:
+    owner, _, old = path.partition(".")
+    thing, new = owners()[owner], _renamed.ATTRIBUTES[path]
+    with pytest.warns(DeprecationWarning, match=f"{path} is {new} now") as caught:
+        assert getattr(thing, old) == getattr(thing, new)
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("path", _renamed.METHODS)
+def test_an_old_method_warns_and_does_the_same(path: str) -> None:
+    owner, _, old = path.partition(".")
+    thing = owners()[owner]
+    out = masks.new(3)
+    with pytest.warns(DeprecationWarning, match=path) as caught:
+        made = getattr(thing, old)(out) if old == "fill_mask" else getattr(thing, old)()
+    assert (out if made is None else made).tolist() == thing.allowed().mask().tolist() == [3]
+    assert str(caught[0].message) == f"{path} is {_renamed.METHODS[path]} now"
+
+
+@pytest.mark.parametrize("path", _renamed.KEYWORDS)
+def test_an_old_keyword_warns_and_becomes_the_new_one(path: str) -> None:
+    owner, _, method = path.partition(".")
+    called = getattr(owners()[owner], method)
+    for old, new in _renamed.KEYWORDS[path].items():
+        with pytest.warns(DeprecationWarning, match=rf"\({old}=\) is {new}= now"), contextlib.suppress(TypeError):
+            called(**{old: [2] if new == "end_tokens" else 2})
+
+
+def test_old_keywords_reach_their_place() -> None:
+    with pytest.deprecated_call():
+        assert lt.Vocabulary.from_tokens([b"a"], eog_ids=[0]).end_tokens == [0]  # type: ignore[call-arg]
+    with pytest.deprecated_call():
+        assert VOCABULARY.replace(eog_ids=[1]).end_tokens == [1]  # type: ignore[call-arg]
+    with pytest.deprecated_call():
+        assert lt.Catalogue.from_codes([[0]]).walk(end=1).end == 1  # type: ignore[call-arg]
+    with pytest.deprecated_call():
+        lt.Batch(VOCABULARY, end=1)  # type: ignore[call-arg]
+    with pytest.warns(DeprecationWarning, match="stop_at_end_tokens= now"):
+        free = lt.Decoder(VOCABULARY, lt.Chain.greedy(), stop_at_eog=False)
+    free.accept(2)
+    assert not free.is_finished
+
+
+def test_both_an_old_and_a_new_keyword_are_refused() -> None:
+    with pytest.raises(TypeError, match="eog_ids= is end_tokens=: give one"):
+        VOCABULARY.replace(eog_ids=[1], end_tokens=[1])  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("name", ["shortest_ending", "certain_bytes", "explain", "count_closed"])
+def test_a_matcher_needs_no_vocabulary(name: str) -> None:
+    matcher = lt.OneOf(["ab"]).matcher(VOCABULARY)
+    arguments: list[Any] = [[0]] if name == "count_closed" else []
+    with pytest.warns(DeprecationWarning, match="vocabulary= is not needed"):
+        told = getattr(matcher, name)(*arguments, vocabulary=VOCABULARY)
+    assert str(told) == str(getattr(matcher, name)(*arguments))
+    assert matcher.vocabulary == VOCABULARY
+    assert decoder().matcher is not None and decoder().matcher.vocabulary == VOCABULARY  # type: ignore[union-attr]
