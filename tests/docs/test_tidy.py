@@ -50,6 +50,8 @@ TOUCH_FILES = ("file", "vocabulary", "catalogue")
 """Rooms of the core that read files, or write an index."""
 
 CODE_LINES = 800
+CORE_LINES = 600
+"""Most lines of a file that is compiled into the core, its comments included."""
 EXCUSE = "tidy: long because"
 
 UNFINISHED = re.compile(
@@ -165,9 +167,14 @@ def room_of(path: str) -> str | None:
 # -- Rust
 
 
+def without_tests(text: str) -> str:
+    """Rust without the tests at the end of a file."""
+    return re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", text)[0]
+
+
 def without_comments(text: str) -> str:
     """Rust without comments, strings and the tests at the end of a file; close enough for finding paths."""
-    text = re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", text)[0]
+    text = without_tests(text)
     text = re.sub(r'b?r#*".*?"#*|b?"(?:\\.|[^"\\])*"', '""', text, flags=re.DOTALL)
     return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
 
@@ -250,6 +257,55 @@ def test_rust_imports_follow_the_table() -> None:
             if other not in (None, room, "errors") and other not in LAW[room].may_import:
                 problems.append(f"{name(path)}: {room} must not import {other} ({target})")
     check(sorted(set(problems)))
+
+
+def cycles(edges: dict[str, set[str]]) -> Iterator[frozenset[str]]:
+    """The largest groups of modules that all reach each other (Tarjan's strongly connected components)."""
+    lowest: dict[str, int] = {}
+    numbers: dict[str, int] = {}
+    path: list[str] = []
+
+    def visit(module: str) -> Iterator[frozenset[str]]:
+        numbers[module] = lowest[module] = len(numbers)
+        path.append(module)
+        for other in sorted(edges[module]):
+            if other not in numbers:
+                yield from visit(other)
+            if other in path:
+                lowest[module] = min(lowest[module], lowest[other])
+        if lowest[module] == numbers[module]:
+            group = path[path.index(module) :]
+            del path[path.index(module) :]
+            if len(group) > 1:
+                yield frozenset(group)
+
+    for module in sorted(edges):
+        if module not in numbers:
+            yield from visit(module)
+
+
+def test_modules_that_need_each_other_are_named() -> None:
+    """A module and the modules inside it may use each other; other cycles are in ARCHITECTURE.md's second table."""
+    sources = {
+        "/".join(("crates", crate, "src", *module)): (path, crate, module) for path, crate, module in rust_modules()
+    }
+    edges: dict[str, set[str]] = {}
+    for here, (path, crate, module) in sources.items():
+        targets = set()
+        for target in reached(without_comments(read(path)), crate, module):
+            while target and target not in sources:
+                target = target.rpartition("/")[0]
+            if target and not f"{here}/".startswith(f"{target}/") and not target.startswith(f"{here}/"):
+                targets.add(target)
+        edges[here] = targets
+    table = read(REPOSITORY / "ARCHITECTURE.md").partition("| modules | why |")[2].partition("\n\n")[0]
+    named = {
+        frozenset(f"crates/logitree{path}" for path in expanded(found))
+        for found in re.findall(r"^\| `([^`]+)`", table, re.MULTILINE)
+    }
+    found = set(cycles(edges))
+    check(f"{sorted(group)} need each other: divide them, or say why in ARCHITECTURE.md" for group in found - named)
+    check(f"{sorted(group)} do not need each other any more" for group in named - found)
 
 
 def test_crates_depend_as_the_table_says() -> None:
@@ -417,7 +473,7 @@ def code_lines(path: Path) -> int:
     """Lines that are neither blank nor comment nor docstring; tests at the end of a Rust file do not count."""
     text = read(path)
     if path.suffix == ".rs":
-        text = re.split(r"#\[cfg\(test\)\]\s*mod \w+ \{", text)[0]
+        text = without_tests(text)
         text = re.sub(r"^\s*//[^\n]*", "", text, flags=re.MULTILINE)
         return sum(1 for line in text.splitlines() if line.strip())
     prose = {
@@ -433,7 +489,11 @@ def code_lines(path: Path) -> int:
 def test_long_files_give_a_reason() -> None:
     counts = {path: code_lines(path) for path in files(".rs", ".py")}
     long = {path: count for path, count in counts.items() if count > CODE_LINES and EXCUSE not in read(path)}
-    check(f"{name(path)}: {count} code lines; split it by concept, or say why not" for path, count in long.items())
+    for path, _, _ in rust_modules():
+        count = len(without_tests(read(path)).splitlines())
+        if count > CORE_LINES and EXCUSE not in read(path):
+            long[path] = count
+    check(f"{name(path)}: {count} lines; split it by concept, or say why not" for path, count in long.items())
 
 
 def test_nothing_is_unfinished_and_no_machine_is_named() -> None:
@@ -553,6 +613,11 @@ def test_the_table_is_read() -> None:
     found = rooms(text)
     assert found["a"] == Room("a", ("x/y", "x/z", "w"), frozenset())
     assert found["b"].may_import == {"a"}
+
+
+def test_cycles_are_found() -> None:
+    edges = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d"}, "f": {"a", "f"}}
+    assert set(cycles(edges)) == {frozenset("abc"), frozenset("de")}
 
 
 def test_marks_and_idioms_are_found(tmp_path: Path) -> None:

@@ -9,11 +9,8 @@ use xxhash_rust::xxh3::xxh3_128;
 use super::build::{Room, Sink};
 use super::format::checksum::damaged;
 use super::format::header;
-use super::{CatalogueSnapshot, ItemIndex};
+use super::{CatalogueSnapshot, ItemIndex, MAX_KEY_BYTES};
 use crate::{Error, ErrorKind, Result};
-
-/// The most bytes of a key.
-pub const MAX_KEY_BYTES: usize = 4096;
 
 /// Writes keys into an index. A key takes about 30 bytes of memory; the text goes to `ends` and `bytes`.
 pub(super) struct KeyWriter {

@@ -43,7 +43,6 @@ pub(crate) use format::checksum::damaged;
 pub use format::header::IndexHeader;
 pub use index::ItemIndex;
 pub use intersection::{intersect, Intersection, IntersectionMatcher};
-pub use keys::MAX_KEY_BYTES;
 pub use matcher::CatalogueMatcher;
 use matcher::{add_end, check_snapshot};
 pub use snapshot::CatalogueSnapshot;
@@ -53,6 +52,9 @@ pub use updatable::{Catalogue, CatalogueTurn};
 
 /// The most rows of a node that is walked row by row; wider nodes have a record.
 pub(crate) const NARROW: usize = 64;
+
+/// The most bytes of a key.
+pub const MAX_KEY_BYTES: usize = 4096;
 
 /// The most tokens of an item.
 pub const MAX_LENGTH: usize = 4096;

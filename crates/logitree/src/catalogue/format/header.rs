@@ -49,8 +49,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::checksum::{damaged, PAGE};
-use crate::catalogue::keys::MAX_KEY_BYTES;
-use crate::catalogue::{WalkState, MAX_LENGTH, MAX_ROWS, MAX_TOKEN};
+use crate::catalogue::{WalkState, MAX_KEY_BYTES, MAX_LENGTH, MAX_ROWS, MAX_TOKEN};
 use crate::{Error, ErrorKind, Result};
 
 /// How an index begins.
