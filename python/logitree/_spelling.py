@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import warnings
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._certain import Speller
-from ._constraint import Constraint, Context, OneOf, Tokenize, Typed, bind_in
+from ._constraint import Constraint, Context, OneOf, Typed, bind_in
 from ._errors import EngineError, error
 from ._healing import bind_after
 from .compose import Composed
@@ -139,33 +140,42 @@ class Spelling:
             raise EngineError("the engine does not give its tokenizer", help=_ANY)
         return own
 
-    @property
-    def _tokenize(self) -> Tokenize:
-        """What cuts a text that is given as a whole: no more is needed of an engine."""
-        return self._engine.tokenize or self.tokenizer.encode
-
     def _chosen(self, one_of: OneOf, context: Context, lead: bytes) -> _core.Matcher:
         """One of several texts, each in the tokens of the tokenizer."""
         chosen = one_of.after(lead) if lead else one_of
         try:
-            return chosen._choices(_Pieces(context.vocabulary, self._tokenize)).matcher(context.vocabulary)
+            return chosen._choices(_Pieces(self._engine)).matcher(context.vocabulary)
         except TypeError as wrong:
+            if not isinstance(wrong.__cause__, UnicodeDecodeError):  # of the engine's own function
+                raise
             raise error(_core.ConstraintError, "a value is no text, and has no such spelling", help=_ANY) from wrong
 
 
-@dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Cuts a text into the tokens of a tokenizer. Equal for the same tokenizer."""
+    """Cuts a text into the tokens of an engine's tokenizer. Equal for the same engine, which it does not keep alive:
+    constraints remember it."""
 
-    vocabulary: _core.Vocabulary
-    tokenize: Tokenize
+    __slots__ = ("_engine",)
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = weakref.ref(engine)
 
     def __call__(self, text: str) -> Sequence[int]:
-        made = Speller(self.vocabulary, self.tokenize).tokens(text.encode())
+        engine = self._engine()
+        assert engine is not None, "an engine is alive while it generates"
+        # What cuts a text that is given as a whole: no more is needed of an engine.
+        tokenize = engine.tokenize or Spelling(engine).tokenizer.encode
+        made = Speller(engine.vocabulary, tokenize).tokens(text.encode())
         if made is None:
             message = f"the tokenizer's tokens do not spell {text[:60]!r}"
             raise error(_core.ConstraintError, message, help=_ANY)
         return made
+
+    def __eq__(self, other: object) -> bool:
+        engine = self._engine()
+        return isinstance(other, _Pieces) and engine is not None and engine is other._engine()
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 @dataclass(slots=True)

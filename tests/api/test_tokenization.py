@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +169,25 @@ def test_a_list_needs_no_more_than_tokenize() -> None:
             made = run(engine, ["abc", "red"], tokenization=how, seed=2)
             assert made.value in ("abc", "red") and len(made.tokens) <= 2
     assert run(TableEngine(1), ["abc", "red"]).tokens == run(TableEngine(1), ["abc", "red"], tokenization="any").tokens
+
+
+def test_a_constraint_keeps_no_engine_alive() -> None:
+    engine, values = DraftingEngine(1), lt.OneOf(["abc", "red"])
+    assert run(engine, values).value in values
+    known = weakref.ref(engine)
+    del engine
+    gc.collect()
+    assert known() is None
+    assert run(DraftingEngine(2), values).value in values
+
+
+def test_an_error_of_the_engine_is_not_taken_for_a_value_without_text() -> None:
+    class Broken(DraftingEngine):
+        def tokenize(self, text: str) -> list[int]:
+            raise TypeError("the engine's own")
+
+    with pytest.raises(TypeError, match="the engine's own"):
+        run(Broken(1), ["abc", "red"], force=False)
 
 
 def test_an_answer_after_reasoning_is_spelled_as_alone(own: Own) -> None:
