@@ -23,7 +23,7 @@ pub(super) struct Ending {
 
 #[derive(Default)]
 struct Tables {
-    /// Behind pointers: what a copy of a set does depends on its form, and a processor guesses the form wrong.
+    /// Shared by pointer: what a copy of a set does depends on its form, and a processor guesses the form wrong.
     masks: FxHashMap<ConfigId, Arc<TokenSet>>,
     steps: FxHashMap<(ConfigId, TokenId), ConfigId>,
     endings: FxHashMap<ConfigId, Ending>,
