@@ -26,7 +26,7 @@ use prospects::Prospect;
 pub use spelling::CanonicalSpelling;
 
 use logitree_automata::interrupt::{self, Allowance};
-use logitree_tokens::mask::{bit, remove_bit, words_for, AllowedTokens, TokenSet};
+use logitree_tokens::mask::{bit, count, remove_bit, words_for, AllowedTokens, TokenSet};
 use logitree_tokens::memo::{Memo, Numbers};
 use logitree_tokens::tokenizer::{CanonicalStepper, DeadEnds, Place, SharedCanonical, Tokenizer};
 
@@ -34,6 +34,8 @@ use logitree_tokens::tokenizer::{CanonicalStepper, DeadEnds, Place, SharedCanoni
 const MAX_AHEAD: usize = 6;
 /// How many tokens are asked one by one whether they are the only one.
 const MAX_ASKED: usize = 64;
+/// Longer lists of tokens are kept as words, which are written faster.
+const MAX_LISTED: usize = 24;
 /// The most bytes of masks, and of each of the other answers, that are kept.
 const MAX_MASK_BYTES: usize = 32 << 20;
 const MAX_BYTES: usize = 8 << 20;
@@ -219,7 +221,10 @@ impl Spelled {
                 remove_bit(&mut words, token);
             }
         }
-        let found = TokenSet::from_words(words);
+        let found = match count(&words) <= MAX_LISTED {
+            true => TokenSet::from_words(words),
+            false => TokenSet::Words(words.into()),
+        };
         if found.is_empty() {
             return Err(Error::new(
                 ErrorKind::Constraint,
