@@ -40,22 +40,24 @@ def test_certain_bytes(constraint: Any, begun: str, certain: bytes, complete: bo
     matcher = bind(constraint, VOCABULARY)
     matcher.accept_many(begun.encode())
     for _ in range(2):
-        assert matcher.certain_bytes(VOCABULARY) == (certain, complete)
+        assert matcher.certain_bytes() == (certain, complete)
     for most in range(len(certain)):
-        assert matcher.certain_bytes(VOCABULARY, max_bytes=most) == (certain[:most], False)
+        assert matcher.certain_bytes(max_bytes=most) == (certain[:most], False)
 
 
-def test_the_vocabulary_is_asked_for_and_checked() -> None:
-    matcher = lt.Decoder(VOCABULARY, lt.Chain.greedy(), ["ab"]).matcher
-    assert matcher is not None
+def test_a_matcher_without_a_vocabulary_asks_for_it_and_checks_it() -> None:
+    matcher = lt.Catalogue.from_codes([[97, 98]]).matcher(len(VOCABULARY))
     with pytest.raises(lt.ConstraintError, match="does not know its vocabulary"):
         matcher.certain_bytes()
     with pytest.raises(lt.ConstraintError, match="does not know its vocabulary"):
         matcher.count_closed([97])
-    assert matcher.certain_bytes(VOCABULARY) == (b"ab", True)
     small = lt.Vocabulary.from_tokens([b"a", b"b"])
-    with pytest.raises(lt.ConstraintError, match="the vocabulary has 2"):
+    with pytest.warns(DeprecationWarning, match="vocabulary="), pytest.raises(lt.ConstraintError, match="has 2"):
         matcher.certain_bytes(small)
+    with pytest.warns(DeprecationWarning, match="vocabulary="):
+        assert matcher.certain_bytes(VOCABULARY) == (b"ab", True)
+    own = lt.Decoder(VOCABULARY, lt.Chain.greedy(), ["ab"]).matcher
+    assert own is not None and own.certain_bytes() == (b"ab", True)
 
 
 def test_tokens_that_a_longer_one_could_replace_are_open() -> None:

@@ -190,7 +190,7 @@ def test_a_forgotten_constraint_warns(vocabulary: lt.Vocabulary) -> None:
 
 def test_invalid_arguments_are_refused(vocabulary: lt.Vocabulary) -> None:
     other = lt.Vocabulary.from_tokens([b"a", b"b"])
-    with pytest.raises(lt.ConstraintError, match="end="):
+    with pytest.raises(lt.ConstraintError, match="end_tokens="):
         lt.Batch(other)
     with pytest.raises(lt.ConstraintError, match="end token 8 in a vocabulary of 8"):
         lt.Batch(vocabulary, end_tokens=8)

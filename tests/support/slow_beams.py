@@ -91,7 +91,7 @@ def walk_of(
     rows = [tuple(item) for item in items]
     given = [[weights.get(row[: n + 1], 0.0) for n in range(len(row))] for row in rows] if weights else None
     return lt.Catalogue.from_codes(rows, items=None if ids is None else np.array(ids, np.uint64), weights=given).walk(
-        end=end, vocabulary=vocabulary
+        end_token=end, vocabulary=vocabulary
     )
 
 
