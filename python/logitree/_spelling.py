@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -182,6 +182,7 @@ class _Pieces:
 class _Born:
     """A matcher at the beginning of the output, which is copied for every output."""
 
+    make: Callable[[], _core.Matcher]
     matcher: _core.Matcher
     copies: int = 0
 
@@ -195,16 +196,20 @@ def canonical_matcher(
     later ones microseconds.
     """
     born = _born(tokenizer, vocabulary, lead, text)
-    born.copies += 1
     if born.copies >= _MAX_COPIES:
-        forget()
+        born.matcher, born.copies = born.make(), 0
+    born.copies += 1
     return born.matcher.fork()
 
 
 @functools.lru_cache(maxsize=8)
 def _born(tokenizer: _core.Tokenizer, vocabulary: _core.Vocabulary, lead: bytes, text: Any) -> _Born:
     after = Composed("then", [_core.Grammar.literal(lead.decode()), text]) if lead else text
-    return _Born(tokenizer.canonical(after.matcher(vocabulary)))
+
+    def make() -> _core.Matcher:
+        return tokenizer.canonical(after.matcher(vocabulary))
+
+    return _Born(make, make())
 
 
 def forget() -> None:

@@ -311,3 +311,13 @@ def test_both_names_and_other_names_are_errors() -> None:
             lt.generate(TableEngine(), "x", ["a"], **{name: True})
     with pytest.raises(lt.ConstraintError, match="tokenization is 'fast_forward', and probabilities are exact"):
         lt.choose(TableEngine(), "x", ["a", "b"], tokenization="fast_forward")
+
+
+@pytest.mark.parametrize("kind", CANONICAL)
+@pytest.mark.parametrize("most", [1, 3, 6])
+def test_an_output_that_is_cut_is_closed_in_the_same_spelling(
+    own: Own, tokenizer: lt.Tokenizer, kind: str, most: int
+) -> None:
+    closed = run(own, CANONICAL[kind], max_tokens=most, on_limit="close")
+    assert closed.complete
+    assert tokenizer.is_canonical(closed.tokens)

@@ -246,11 +246,11 @@ static logitree_status tree(const char *form, const logitree_vocabulary *known, 
     return logitree_constraint_from_json(form, LOGITREE_NUL_TERMINATED, known, out);
 }
 
-static logitree_status binary_tree(const uint8_t *bytes, size_t n, logitree_constraint **out) {
+static logitree_status binary_tree(const uint8_t *bytes, size_t n, logitree_vocabulary *known, logitree_constraint **out) {
     char text[400], form[500];
     base64(bytes, n, text);
     snprintf(form, sizeof form, TREE("\"binary\": \"%s\""), text);
-    return tree(form, NULL, out);
+    return tree(form, known, out);
 }
 
 static void token_trees(void) {
@@ -267,12 +267,21 @@ static void token_trees(void) {
     uint8_t binary[256];
     size_t n = 0;
     OK(logitree_token_tree_to_binary(PAYLOAD("action", "AB"), LOGITREE_NUL_TERMINATED, NULL, binary, sizeof binary, &n));
-    OK(binary_tree(binary, n, &again));
+    OK(binary_tree(binary, n, known, &again));
     CHECK(has(again, "\"binary\"") && has(whole, "\"name\":\"AB\""));
     for (size_t cut = 0; cut < n; cut++) {
         logitree_constraint *none = NULL;
-        FAILS(LOGITREE_ERROR_PAYLOAD, binary_tree(binary, cut, &none));
+        FAILS(LOGITREE_ERROR_PAYLOAD, binary_tree(binary, cut, NULL, &none));
     }
+    /* Its ids are looked up where a vocabulary is given. */
+    uint8_t outside[256];
+    size_t length = 0;
+    const char *large = "{\"modelId\": \"m\", \"descriptors\": [{\"path\": \"p\", \"leaves\": [{\"name\": \"X\", \"tokens\": [4000]}]}]}";
+    OK(logitree_token_tree_to_binary(large, LOGITREE_NUL_TERMINATED, NULL, outside, sizeof outside, &length));
+    logitree_constraint *beyond = NULL;
+    FAILS(LOGITREE_ERROR_PAYLOAD, binary_tree(outside, length, known, &beyond));
+    OK(binary_tree(outside, length, NULL, &beyond));
+    OK(logitree_free(beyond));
     logitree_matcher *one = matcher(whole, known), *two = matcher(again, known);
     uint32_t ids[SIZE];
     for (int i = 0; i < 2; i++) {

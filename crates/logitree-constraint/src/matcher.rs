@@ -154,6 +154,11 @@ pub trait Matcher: Send + Sync {
         None
     }
 
+    /// The matcher that allows the same texts in tokens of any spelling, where this one allows fewer spellings.
+    fn in_any_spelling(&self) -> Option<&dyn Matcher> {
+        None
+    }
+
     /// What may still be written, where tokens matter only by their bytes and the vocabulary's end-of-generation ids end
     /// it; `None` elsewhere. Compositions join such constraints inside tokens.
     fn bytewise(&self) -> Option<Bytewise> {

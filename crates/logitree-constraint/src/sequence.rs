@@ -142,6 +142,11 @@ pub trait States: Clone + Send + Sync + 'static {
         None
     }
 
+    /// As [`Matcher::in_any_spelling`].
+    fn in_any_spelling(&self, at: &Self::At) -> Option<&dyn Matcher> {
+        self.speaker(at)?.in_any_spelling()
+    }
+
     /// As [`Matcher::bytewise`]; `None` once a token has ended the generation.
     fn bytewise(&self, _at: &Self::At) -> Option<Bytewise> {
         None
@@ -451,6 +456,10 @@ impl<S: States> Matcher for Sequence<S> {
 
     fn state(&self) -> Option<u64> {
         self.states.state(self.history.at())
+    }
+
+    fn in_any_spelling(&self) -> Option<&dyn Matcher> {
+        self.states.in_any_spelling(self.history.at())
     }
 
     fn bytewise(&self) -> Option<Bytewise> {

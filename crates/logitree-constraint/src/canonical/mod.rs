@@ -383,6 +383,10 @@ impl States for Spelled {
         Some(&*self.inner)
     }
 
+    fn in_any_spelling(&self, _at: &Self::At) -> Option<&dyn Matcher> {
+        Some(&*self.inner)
+    }
+
     fn speaker_mut(&mut self, _at: &Self::At) -> Option<&mut dyn Matcher> {
         Some(&mut *self.inner)
     }

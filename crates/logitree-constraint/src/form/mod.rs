@@ -503,7 +503,11 @@ fn token_tree(fields: &mut Fields, known: Option<&Vocabulary>) -> Result<TreeSpa
             let bytes = BASE64.decode(binary).map_err(|_| fields.wrong("binary", "base64"))?;
             let key = cache::Key { content: &bytes, context: b"binary" };
             let tree = token_trees().get_or_build(key, || TokenTree::from_binary(&bytes));
-            tree.map_err(|error| error.within(&fields.at("binary")))?
+            let fitting = tree.and_then(|tree| {
+                known.map_or(Ok(()), |known| tree.check_range(known.len()))?;
+                Ok(tree)
+            });
+            fitting.map_err(|error| error.within(&fields.at("binary")))?
         }
         _ => return Err(fields.wrong("payload", "there, or binary instead, and not both")),
     };

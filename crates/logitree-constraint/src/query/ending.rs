@@ -10,6 +10,9 @@ use crate::Matcher;
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::vocabulary::Vocabulary;
 
+/// Beginnings that are tried, of an ending that must be spelled in certain tokens.
+const MAX_BEGUN: usize = 256;
+
 /// One state of the search.
 struct Visited {
     matcher: Box<dyn Matcher>,
@@ -18,7 +21,8 @@ struct Visited {
 }
 
 /// The tokens of the shortest continuation, in bytes, after which `matcher` is accepting; empty where it is. The matcher
-/// is unchanged. Must equal a breadth-first search over all continuations.
+/// is unchanged. Must equal a breadth-first search over all continuations. Where few spellings are allowed, the shortest
+/// text in any spelling is found first, and then its tokens: most tokens of one byte are not allowed there.
 ///
 /// # Errors
 /// [`ErrorKind::Limit`] if none is found among the first `max_states` states; [`ErrorKind::Constraint`] if there is none.
@@ -27,6 +31,79 @@ pub fn shortest_ending(
     vocabulary: &Vocabulary,
     max_states: usize,
 ) -> Result<Vec<TokenId>> {
+    if matcher.in_any_spelling().is_some() {
+        spelled_ending(matcher, vocabulary, max_states)
+    } else {
+        searched(matcher, vocabulary, max_states)
+    }
+}
+
+/// The ending of a matcher that allows few spellings: the fewest bytes after which the shortest text in any spelling has
+/// tokens, and these. After `{` alone, `"name"` has none where the tokenizer writes `{"` as one token, but ` "name"` has.
+fn spelled_ending(matcher: &dyn Matcher, vocabulary: &Vocabulary, max_states: usize) -> Result<Vec<TokenId>> {
+    let mut visited: Vec<Visited> = Vec::new();
+    let mut queue = BinaryHeap::from([Reverse((0, None))]);
+    while let Some(Reverse((length, step))) = queue.pop() {
+        if visited.len() >= MAX_BEGUN {
+            break;
+        }
+        let mut here = step.map_or(matcher, |(before, _): (usize, _)| &*visited[before].matcher).fork();
+        if let Some((_, token)) = step {
+            here.accept(token)?;
+        }
+        let at = visited.len();
+        visited.push(Visited { matcher: here, from: step });
+        let here = &*visited[at].matcher;
+        let any = searched(here.in_any_spelling().unwrap_or(here), vocabulary, max_states)?;
+        let text: Vec<u8> = any.iter().flat_map(|&id| vocabulary.token_bytes(id)).copied().collect();
+        if let Some(rest) = spelled(here, vocabulary, &text, max_states)? {
+            return Ok([path(&visited, at), rest].concat());
+        }
+        let size = here.vocabulary_size();
+        for token in visited[at].matcher.allowed()?.ids(size) {
+            queue.push(Reverse((length + vocabulary.token_bytes(token).len().max(1), Some((at, token)))));
+        }
+    }
+    Err(Error::new(
+        ErrorKind::Limit,
+        format!("none of {MAX_BEGUN} beginnings of an ending can be spelled on"),
+    )
+    .help("give more tokens, or allow every tokenization"))
+}
+
+/// The tokens of `text` that `matcher` takes and is accepting after, the longest tokens first; `None` if it takes none, or
+/// if more than `max_states` are tried.
+fn spelled(
+    matcher: &dyn Matcher,
+    vocabulary: &Vocabulary,
+    text: &[u8],
+    max_states: usize,
+) -> Result<Option<Vec<TokenId>>> {
+    let trie = vocabulary.trie()?;
+    let mut left = vec![(matcher.fork(), Vec::new(), 0)];
+    let mut tried = 0;
+    while let Some((matcher, tokens, read)) = left.pop() {
+        if read == text.len() && matcher.is_accepting() {
+            return Ok(Some(tokens));
+        }
+        for (ids, length) in trie.prefixes(&text[read..]) {
+            for &id in ids {
+                let mut next = matcher.fork();
+                tried += 1;
+                if tried > max_states {
+                    return Ok(None);
+                }
+                if next.take(id)? {
+                    left.push((next, [&tokens[..], &[id]].concat(), read + length));
+                }
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// The search over states.
+fn searched(matcher: &dyn Matcher, vocabulary: &Vocabulary, max_states: usize) -> Result<Vec<TokenId>> {
     let size = matcher.vocabulary_size();
     let bytes = ByteTokens::new(vocabulary);
     let mut visited = vec![Visited { matcher: matcher.fork(), from: None }];
