@@ -56,7 +56,7 @@ class Runner:
         self.takes_positions = "position_ids" in takes
         """Whether the position of each token can be given, so that rows of a batch may have gaps."""
         self._takes_keep = "logits_to_keep" in takes
-        self._cache_name = next((name for name in ("past_key_values", "cache_params") if name in takes), None)
+        self._cache_name = next((name for name in ("cache", "past_key_values", "cache_params") if name in takes), None)
         cache = self.run(torch.zeros((1, 1), dtype=torch.long, device=self.device), None)[1]
         if cache is None:
             raise EngineError("the model keeps no cache", help="use a model with a key-value or state cache")
