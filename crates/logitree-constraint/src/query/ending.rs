@@ -22,7 +22,8 @@ struct Visited {
 
 /// The tokens of the shortest continuation, in bytes, after which `matcher` is accepting; empty where it is. The matcher
 /// is unchanged. Must equal a breadth-first search over all continuations. Where few spellings are allowed, the shortest
-/// text in any spelling is found first, and then its tokens: most tokens of one byte are not allowed there.
+/// text in any spelling is found first, and then its tokens: most tokens of one byte are not allowed there. That ending
+/// is short, and not always the shortest.
 ///
 /// # Errors
 /// [`ErrorKind::Limit`] if none is found among the first `max_states` states; [`ErrorKind::Constraint`] if there is none.
