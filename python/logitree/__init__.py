@@ -16,10 +16,11 @@ from logitree import steering as steering
 from logitree._arguments import GenerateOptions
 from logitree._batch import Batch
 from logitree._choose import choose
-from logitree._constraint import Constraint, OneOf
+from logitree._constraint import OneOf
 from logitree._core import (
     AllowedTokens,
     Chain,
+    Constraint,
     ConstraintError,
     Deadline,
     Decoder,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _core
 from ._errors import error
 from ._params import ChainParams, SamplingParams
+from .speculation import Drafter
 
 if TYPE_CHECKING:
     from ._row import OnStep
     from ._spelling import Tokenization
-    from .speculation import Drafter
 
 UNLIMITED = 1 << 62
 """What `max_tokens=None` means: no limit but the context."""
@@ -233,7 +233,7 @@ def check_kinds(
             raise TypeError(f"{name} is {_shown(value)}: give {help}")
     if on_step is not None and not callable(on_step):
         raise TypeError(f"on_step is {_shown(on_step)}: give a function of the decoder and the logits")
-    if drafter is not None and not callable(getattr(drafter, "begin", None)):
+    if drafter is not None and not isinstance(drafter, Drafter):
         raise TypeError(f"drafter is {_shown(drafter)}: give one of logitree.speculation")
 
 

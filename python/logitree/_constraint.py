@@ -1,4 +1,4 @@
-"""The constraint protocol, what plain Python values mean as constraints, and how any of them becomes a matcher."""
+"""What plain Python values mean as constraints, and how any of them becomes a matcher."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import typing
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from . import _core
+from . import _core, _renamed
+from ._core import Constraint
 from ._errors import error
 
 if TYPE_CHECKING:
@@ -33,28 +34,6 @@ class Context:
     """The prompt's token ids."""
     spelling: Spelling | None = None
     """The tokenizer's own spelling, for parts of the constraint that are about text; None: any spelling."""
-
-
-@runtime_checkable
-class Constraint(Protocol):
-    """What may be generated. A value that knows no vocabulary, no model and no prompt.
-
-    An implementation may also define
-
-    - ``bind(context: Context) -> Matcher``, called instead of `matcher` where an engine runs the model;
-    - ``answer_start(tokens, context: Context) -> int``: how many of the output's first tokens precede the answer;
-    - ``value(text: str, tokens: Sequence[int]) -> object``: the `Generation.value` of a complete answer;
-    - ``read(tokens: Sequence[int], context: Context) -> object``: the same from all tokens of the output, instead of
-      `value`, for a constraint whose markers are control tokens, which no text has.
-    """
-
-    def matcher(self, vocabulary: _core.Vocabulary, /) -> _core.Matcher:
-        """A matcher at the beginning of the output.
-
-        Raises:
-            ConstraintError, LimitError: the constraint cannot be honoured with this vocabulary.
-        """
-        ...
 
 
 def bind(
@@ -79,22 +58,19 @@ def bind(
     return bind_in(constraint_of(constraint), Context(vocabulary, tokenize, prompt))
 
 
-def bind_in(constraint: Constraint | _core.Matcher, context: Context) -> _core.Matcher:
+def bind_in(constraint: Constraint, context: Context) -> _core.Matcher:
     """As `bind`, for what `constraint_of` gave."""
-    if isinstance(constraint, _core.Matcher):
-        return constraint.fork()
     if context.spelling is not None:
         spelled = context.spelling.matcher(constraint, context)
         if spelled is not None:
             return spelled
-    in_context = getattr(constraint, "bind", None)
-    matcher = constraint.matcher(context.vocabulary) if in_context is None else in_context(context)
+    matcher: object = constraint.bind(context)
     if not isinstance(matcher, _core.Matcher):
         raise TypeError(f"{type(constraint).__name__}.matcher gave a {type(matcher).__name__}, not a Matcher")
     return matcher
 
 
-def constraint_of(value: Any, *, numbers: Literal["any", "plain"] = "plain") -> Constraint | _core.Matcher:
+def constraint_of(value: Any, *, numbers: Literal["any", "plain"] = "plain") -> Constraint:
     """The constraint that a value means: docs/interface.md has the table.
 
     Args:
@@ -105,7 +81,7 @@ def constraint_of(value: Any, *, numbers: Literal["any", "plain"] = "plain") -> 
         TypeError: the value means no constraint; the message says how to spell what it may have meant.
         ConstraintError: it means one that cannot be honoured.
     """
-    if isinstance(value, _core.Matcher):
+    if isinstance(value, Constraint):
         return value
     if isinstance(value, str | bytes):
         shown = repr(value[:40])
@@ -115,8 +91,8 @@ def constraint_of(value: Any, *, numbers: Literal["any", "plain"] = "plain") -> 
         )
     if isinstance(value, type):
         return _typed(value, numbers)
-    if callable(getattr(value, "matcher", None)):
-        return cast(Constraint, value)
+    if hasattr(value, "matcher"):
+        return _renamed.OldConstraint(value)
     if isinstance(value, re.Pattern):
         return _pattern(value)
     if isinstance(value, Mapping | bool):
@@ -127,36 +103,6 @@ def constraint_of(value: Any, *, numbers: Literal["any", "plain"] = "plain") -> 
     return _typed(value, numbers)
 
 
-def value_of(constraint: Constraint | _core.Matcher | None, text: str, tokens: Sequence[int]) -> Any:
-    """What a complete answer means under its constraint; the text itself where the constraint does not say."""
-    convert = getattr(constraint, "value", None)
-    return text if convert is None else convert(text, tokens)
-
-
-class Composable:
-    """The operators of constraints: `a + b` is first a, then b; `a | b` either; `a & b` what both allow."""
-
-    __slots__ = ()
-
-    def __add__(self, other: Any) -> Any:
-        return _composed("then", self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return _composed("then", other, self)
-
-    def __or__(self, other: Any) -> Any:
-        return _composed("either", self, other)
-
-    def __ror__(self, other: Any) -> Any:
-        return _composed("either", other, self)
-
-    def __and__(self, other: Any) -> Any:
-        return _composed("both", self, other)
-
-    def __rand__(self, other: Any) -> Any:
-        return _composed("both", other, self)
-
-
 def _composed(kind: Literal["then", "either", "both"], left: Any, right: Any) -> Any:
     """What an operator makes of two constraints; `NotImplemented` where one means no constraint."""
     from . import compose
@@ -164,7 +110,7 @@ def _composed(kind: Literal["then", "either", "both"], left: Any, right: Any) ->
     return compose._operator(kind, left, right)
 
 
-class OneOf:
+class OneOf(Constraint):
     """One of several texts, in any tokens that spell it.
 
     ```python
@@ -409,7 +355,7 @@ def _plain_text(value: Any) -> str | bytes:
     )
 
 
-class Typed(Composable):
+class Typed(Constraint):
     """A constraint whose complete output is converted to a Python value."""
 
     __slots__ = ("_convert", "_name", "inner")

@@ -9,7 +9,9 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from typing_extensions import Self, Unpack
 
+from logitree._constraint import Context
 from logitree._params import ChainParams
+from logitree._spans import SpanStream
 
 __all__ = [
     "AllowedTokens",
@@ -21,6 +23,7 @@ __all__ = [
     "Chain",
     "Choices",
     "Composition",
+    "Constraint",
     "ConstraintError",
     "Deadline",
     "Decoder",
@@ -943,8 +946,58 @@ class LlamaSamplerMaker:
         candidates, skip ratios, their squares.
         """
 
+class Constraint:
+    """What may be generated: a value that knows no vocabulary, no model and no prompt. The base class of all
+    constraints.
+
+    A class defines `matcher`. The other methods are abilities with a default: a class overrides those that it
+    has. `a + b` is first a, then b; `a | b` either; `a & b` what both allow.
+    """
+
+    def matcher(self, vocabulary: Vocabulary, /) -> Matcher:
+        """A matcher at the beginning of the output.
+
+        Raises:
+            ConstraintError, LimitError: the constraint cannot be honoured with this vocabulary.
+        """
+    def bind(self, context: Context, /) -> Matcher:
+        """A matcher where an engine runs the model. By default `matcher(context.vocabulary)`.
+
+        Args:
+            context: `vocabulary`; `tokenize`, the model's own tokenisation of a text, or None; `prompt`, its token ids.
+        """
+    def answer_start(self, tokens: Sequence[int], context: Context, /) -> int:
+        """How many of the output's first tokens precede the answer. By default 0."""
+    def value(self, text: str, tokens: Sequence[int], /) -> Any:
+        """What a complete answer means. By default its text.
+
+        Args:
+            text: the answer's text.
+            tokens: the answer's tokens.
+        """
+    def read(self, tokens: Sequence[int], context: Context, /) -> Any:
+        """What a complete output means, from all of its tokens: `Generation.value`. By default NotImplemented:
+        `value` of its answer. A constraint overrides it whose markers are control tokens, which no text has.
+
+        Args:
+            tokens: all tokens of the output.
+            context: as of `bind`.
+        """
+    def span_chains(self, chain: Chain, /) -> dict[int, Chain]:
+        """The chains of spans that have their own, by the span's number, for a generation with `chain`. By default
+        none.
+        """
+    def span_stream(self) -> SpanStream | None:
+        """What turns the tokens of one output into the events of its spans. By default None: there are no spans."""
+    def __add__(self, other: Any, /) -> Any: ...
+    def __radd__(self, other: Any, /) -> Any: ...
+    def __or__(self, other: Any, /) -> Any: ...
+    def __ror__(self, other: Any, /) -> Any: ...
+    def __and__(self, other: Any, /) -> Any: ...
+    def __rand__(self, other: Any, /) -> Any: ...
+
 @final
-class Recogniser:
+class Recogniser(Constraint):
     """The texts that an object of your own accepts, byte by byte.
 
     `make` is called without arguments, for example a class. What it returns has taken no byte yet and has the
@@ -971,13 +1024,6 @@ class Recogniser:
         Raises ConstraintError if the object takes no byte and accepts no empty text, and what the object
         raises.
         """
-
-    def __add__(self, other: Any, /) -> Any: ...
-    def __radd__(self, other: Any, /) -> Any: ...
-    def __or__(self, other: Any, /) -> Any: ...
-    def __ror__(self, other: Any, /) -> Any: ...
-    def __and__(self, other: Any, /) -> Any: ...
-    def __rand__(self, other: Any, /) -> Any: ...
 
 @final
 class Composition:
@@ -1028,7 +1074,7 @@ class Composition:
         """A matcher at the beginning of the output."""
 
 @final
-class Matcher:
+class Matcher(Constraint):
     """A constraint bound to a vocabulary, with the state of one sequence: which tokens are allowed after those
     accepted.
 
@@ -1080,6 +1126,9 @@ class Matcher:
 
     def validate(self, tokens: Iterable[int]) -> int:
         """How many of `tokens` are allowed, one after the other. Changes nothing."""
+
+    def matcher(self, vocabulary: Vocabulary, /) -> Matcher:
+        """A copy in the same state: as a constraint, a matcher is what may follow."""
 
     def draft_masks(
         self, draft: Sequence[int] | tuple[Sequence[int], Sequence[int]], out: _Mask
@@ -1155,15 +1204,8 @@ class Matcher:
     def vocabulary_size(self) -> int:
         """Number of token ids that masks cover."""
 
-    def __add__(self, other: Any, /) -> Any: ...
-    def __radd__(self, other: Any, /) -> Any: ...
-    def __or__(self, other: Any, /) -> Any: ...
-    def __ror__(self, other: Any, /) -> Any: ...
-    def __and__(self, other: Any, /) -> Any: ...
-    def __rand__(self, other: Any, /) -> Any: ...
-
 @final
-class TokenTree:
+class TokenTree(Constraint):
     """A compiled token-tree payload: the values' token lists, by path. Immutable; shared between threads."""
 
     @staticmethod
@@ -1239,7 +1281,7 @@ class TokenTree:
     def __contains__(self, path: str, /) -> bool: ...
 
 @final
-class TokenTreePath:
+class TokenTreePath(Constraint):
     """A span of a token tree as a constraint: the output is one of its leaves. Immutable; shared between threads."""
 
     def matcher(self, vocabulary: Vocabulary | None = None) -> Matcher:
@@ -1259,13 +1301,6 @@ class TokenTreePath:
     @property
     def path(self) -> str:
         """The path in the payload."""
-
-    def __add__(self, other: Any, /) -> Any: ...
-    def __radd__(self, other: Any, /) -> Any: ...
-    def __or__(self, other: Any, /) -> Any: ...
-    def __ror__(self, other: Any, /) -> Any: ...
-    def __and__(self, other: Any, /) -> Any: ...
-    def __rand__(self, other: Any, /) -> Any: ...
 
 @final
 class Choices:
@@ -1417,7 +1452,7 @@ def reasoning_budget(
 # -- grammar --
 
 @final
-class Grammar:
+class Grammar(Constraint):
     """A formal language as a constraint: the text of one syntax, or several grammars combined.
 
     `a + b` is one after the other, `a | b` either; a `str` next to a grammar is a literal. Immutable; shared
@@ -1572,7 +1607,7 @@ class Grammar:
     def _read(written: str, value: Any = None) -> Grammar: ...
     def _with_value(self, value: Any) -> Grammar: ...
     def _names_text(self, vocabulary: Vocabulary) -> bool: ...
-    def value(self, text: str, _tokens: Sequence[int], /) -> Any:
+    def value(self, text: str, tokens: Sequence[int], /) -> Any:
         """What a complete output means: the text itself, or what the grammar's maker reads in it."""
 
     @overload
@@ -1591,8 +1626,6 @@ class Grammar:
     def __ror__(self, other: str, /) -> Grammar: ...
     @overload
     def __ror__(self, other: Any, /) -> Any: ...
-    def __and__(self, other: Any, /) -> Any: ...
-    def __rand__(self, other: Any, /) -> Any: ...
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def repeat(self, min: int = 0, max: int | None = None) -> Grammar:

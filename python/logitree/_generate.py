@@ -20,7 +20,8 @@ from ._arguments import (
     whole,
 )
 from ._certain import Speller
-from ._constraint import Constraint, Context, constraint_of
+from ._constraint import Context, constraint_of
+from ._core import Constraint
 from ._drafts import Drafts
 from ._errors import EngineError, error
 from ._generation import Generation, Generations, _Shared
@@ -28,7 +29,6 @@ from ._healing import bind_text, healed, holds_more, is_healed
 from ._loop import Loop, checked_prompt
 from ._params import SamplingParams
 from ._row import OnStep, Options, Row
-from ._spans import stream_of
 from ._spelling import Tokenization, bind_spelled, read_tokenization
 from ._text import TextStream
 from .engines import Engine, Messages
@@ -256,7 +256,7 @@ def encoded(engine: Engine, prompt: Any, chat: bool | None) -> list[int]:
 def _row(
     engine: Engine,
     tokens: list[int],
-    constraint: Constraint | _core.Matcher | None,
+    constraint: Constraint | None,
     chain: _core.Chain,
     seed: int | None,
     options: Options,
@@ -266,7 +266,7 @@ def _row(
 ) -> Row:
     context = Context(engine.vocabulary, engine.tokenize, tokens)
     kept, text = healed(tokens, engine.vocabulary) if heal else (tokens, b"")
-    spans = stream_of(constraint)
+    spans = None if constraint is None else constraint.span_stream()
     # Nothing constrains the output after the text, or spans, which are counted from the beginning of their matcher.
     apart = bool(text) and (constraint is None or spans is not None)
     joined = bool(text) and not apart
@@ -282,14 +282,12 @@ def _row(
             f"the matcher has {matcher.vocabulary_size} tokens, the model {len(engine.vocabulary)}",
             help="make the matcher with the engine's vocabulary",
         )
-    chains = getattr(constraint, "span_chains", None)
-    span_chains = None if chains is None else chains(chain)
     decoder = _core.Decoder(
         engine.vocabulary,
         chain,
         None if apart else matcher,
         trace=options.trace,
-        span_chains=span_chains,
+        span_chains={} if constraint is None else constraint.span_chains(chain),
         logprobs=options.logprobs,
     )
     if apart:

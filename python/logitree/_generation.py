@@ -10,10 +10,9 @@ from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial
 from itertools import accumulate
 from threading import Lock, RLock
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 from . import _core
-from ._constraint import value_of
 from ._errors import IncompleteError, error
 from ._events import Event, Finish, Stats, Token
 from ._loop import Loop
@@ -146,13 +145,12 @@ class Generation(Generic[T]):
                 place=repr(finish.text[-40:]),
                 help='give a larger max_tokens, or on_limit="close"; .text has what there is',
             )
-        read = getattr(self._row.constraint, "read", None)
-        if read is not None:
-            whole: T = read(finish.tokens, self._row.context)
-            return whole
-        tokens = finish.tokens[finish.stats.reasoning_tokens :]
-        made: T = value_of(self._row.constraint, self.answer, tokens)
-        return made
+        if self._row.constraint is None:
+            return cast(T, self.answer)
+        value: Any = self._row.constraint.read(finish.tokens, self._row.context)
+        if value is NotImplemented:
+            value = self._row.constraint.value(self.answer, finish.tokens[finish.stats.reasoning_tokens :])
+        return cast(T, value)
 
     @property
     def spans(self) -> tuple[SpanValue, ...]:

@@ -21,7 +21,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, cast
 
 from . import _core
-from ._constraint import Constraint, Context, Typed
+from ._constraint import Context, Typed
+from ._core import Constraint
 from .compose import Composed, is_fixed
 from .engines import Engine
 
@@ -83,7 +84,7 @@ def bind_text(text: bytes, vocabulary: _core.Vocabulary, *, straddling: bool) ->
     return _core.Grammar.literal(text.decode()).matcher(vocabulary)
 
 
-def bind_after(text: bytes, constraint: Constraint | _core.Matcher, context: Context) -> _core.Matcher:
+def bind_after(text: bytes, constraint: Constraint, context: Context) -> _core.Matcher:
     """The matcher of a text, in any spelling, and then of a constraint.
 
     Raises:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 from . import _core
-from ._constraint import Composable, Constraint, Context, Tokenize, bind_in, constraint_of, value_of
+from ._constraint import Context, Tokenize, bind_in, constraint_of
+from ._core import Constraint
 from ._errors import error
-from ._spans import SpanStream, stream_of
+from ._spans import SpanStream
 
 Tag = str | bytes | int | Sequence[int]
 """A text, a token id, or token ids."""
@@ -18,7 +19,7 @@ Place = Literal["outside", "inside", "closing"]
 
 
 @dataclass(frozen=True)
-class ReasoningBudget(Composable):
+class ReasoningBudget(Constraint):
     """What a model may write for itself before it answers, within a budget of tokens.
 
     ```python
@@ -118,16 +119,15 @@ class ReasoningBudget(Composable):
 
     def value(self, text: str, tokens: Sequence[int]) -> Any:
         """What the answer means."""
-        return text if self.then is None else value_of(constraint_of(self.then), text, tokens)
+        return text if self.then is None else constraint_of(self.then).value(text, tokens)
 
     def span_chains(self, chain: _core.Chain) -> dict[int, _core.Chain]:
         """The chains of the answer's spans, where it is a skeleton."""
-        chains = getattr(self.then, "span_chains", None)
-        return {} if chains is None else dict(chains(chain))
+        return {} if self.then is None else constraint_of(self.then).span_chains(chain)
 
     def span_stream(self) -> SpanStream | None:
         """The spans of the answer, where it is a skeleton."""
-        return stream_of(self.then)
+        return None if self.then is None else constraint_of(self.then).span_stream()
 
     def _place(self, context: Context, at: Place | None) -> dict[str, Any]:
         return {"at": at} if at is not None else {"prompt": list(context.prompt)}
@@ -135,7 +135,7 @@ class ReasoningBudget(Composable):
     def _then(self, context: Context) -> _core.Matcher | None:
         if self.then is None:
             return None
-        then: Constraint | _core.Matcher = constraint_of(self.then)
+        then: Constraint = constraint_of(self.then)
         return bind_in(then, context)
 
     def _bound(self, context: Context) -> Any:

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from . import _core
+
 NAMES: dict[str, str] = {
     "logitree.elizaos.Span": "logitree.elizaos.TokenTreePath",
 }
@@ -54,6 +56,23 @@ def of_module(module: str, name: str) -> Any:
     warn(f"{module}.{name}", new)
     owner, _, member = new.rpartition(".")
     return getattr(importlib.import_module(owner), member)
+
+
+class OldConstraint(_core.Constraint):
+    """A constraint of 0.1: an object without the base class, whose abilities are looked up."""
+
+    def __init__(self, given: Any) -> None:
+        name = type(given).__name__
+        help = "derive it from logitree.Constraint"
+        warnings.warn(f"{name} is a constraint of 0.1: {help}", DeprecationWarning, stacklevel=4)
+        self._given = given
+        abilities = ("bind", "answer_start", "value", "span_chains", "span_stream")
+        vars(self).update({name: getattr(given, name) for name in abilities if hasattr(given, name)})
+
+    def matcher(self, vocabulary: _core.Vocabulary, /) -> _core.Matcher:
+        """The object's matcher."""
+        made: _core.Matcher = self._given.matcher(vocabulary)
+        return made
 
 
 def install(classes: Mapping[str, type]) -> None:

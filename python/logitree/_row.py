@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from . import _core
 from ._certain import Speller
-from ._constraint import Constraint, Context
+from ._constraint import Context
+from ._core import Constraint
 from ._drafts import Drafts
 from ._errors import IncompleteError
 from ._events import Event, Finish, LogProbs, Source, Stats, Token
@@ -58,7 +59,7 @@ class Row:
     decoder: _core.Decoder
     context: Context
     text: TextStream
-    constraint: Constraint | _core.Matcher | None
+    constraint: Constraint | None
     seed: int | None
     options: Options
     unseen: list[int]
@@ -120,8 +121,7 @@ class Row:
 
     def answer_start(self) -> int:
         """How many of the output's first tokens are not part of the answer."""
-        start = getattr(self.constraint, "answer_start", None)
-        return 0 if start is None else int(start(self.out, self.context))
+        return 0 if self.constraint is None else self.constraint.answer_start(self.out, self.context)
 
     def sampled(self, logits: Logits) -> list[Taken]:
         """One token that the chain picks, and all that need no logits after it."""

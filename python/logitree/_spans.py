@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -240,9 +240,3 @@ def values_of(spans: Sequence[SpanValue]) -> dict[str, Any]:
             inner = known
         inner[key] = span.value
     return made
-
-
-def stream_of(constraint: object) -> SpanStream | None:
-    """The stream of a constraint that has spans."""
-    make: Callable[[], SpanStream | None] | None = getattr(constraint, "span_stream", None)
-    return None if make is None else make()

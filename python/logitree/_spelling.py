@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _core
 from ._certain import Speller
-from ._constraint import Constraint, Context, OneOf, Typed, bind_in
+from ._constraint import Context, OneOf, Typed, bind_in
+from ._core import Constraint
 from ._errors import EngineError, error
 from ._healing import bind_after
 from .compose import Composed
@@ -60,7 +61,7 @@ def read_tokenization(
 
 
 def bind_spelled(
-    constraint: Constraint | _core.Matcher, context: Context, engine: Engine, how: Tokenization, lead: bytes
+    constraint: Constraint, context: Context, engine: Engine, how: Tokenization, lead: bytes
 ) -> tuple[_core.Matcher, bool]:
     """The matcher of a constraint in the spelling that is asked for, and whether that is the tokenizer's own.
 
@@ -122,7 +123,7 @@ class Spelling:
         except _core.LimitError as raised:
             raise explained(raised) from raised
 
-    def of_any(self, constraint: Constraint | _core.Matcher, context: Context, lead: bytes) -> _core.Matcher:
+    def of_any(self, constraint: Constraint, context: Context, lead: bytes) -> _core.Matcher:
         """The matcher of any constraint, of whose tokens only those of the tokenizer are allowed."""
         tokenizer = self.tokenizer
         matcher = bind_after(lead, constraint, context) if lead else bind_in(constraint, context)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from . import _core
-from ._constraint import Composable, Constraint, Context, OneOf, Typed, bind_in, constraint_of, value_of
+from ._constraint import Context, OneOf, Typed, bind_in, constraint_of
+from ._core import Constraint
 from ._errors import error
 from ._reasoning import ReasoningBudget
 from .catalogue import Catalogue, CatalogueConstraint
@@ -15,14 +16,13 @@ from .catalogue import Catalogue, CatalogueConstraint
 __all__ = ["Composed", "at_least", "at_most", "ban", "both", "either", "optional", "repeat", "then", "until"]
 
 Kind = Literal["then", "either", "both", "repeat", "until", "ban", "at_least", "at_most"]
-Part = Constraint | _core.Matcher
 
 _MAX_COUNT = 2**32 - 1
 _SAME_VALUE = ("both", "ban", "at_least", "at_most")
 """Compositions whose outputs are outputs of their first part."""
 
 
-class Composed(Composable):
+class Composed(Constraint):
     """A constraint that the functions of this module make: a value like all constraints.
 
     Compared and hashed by its parts, pickled where they can be.
@@ -30,10 +30,10 @@ class Composed(Composable):
 
     __slots__ = ("_fixed", "kind", "options", "parts")
 
-    def __init__(self, kind: Kind, parts: Iterable[Part], options: tuple[Any, ...] = ()) -> None:
+    def __init__(self, kind: Kind, parts: Iterable[Constraint], options: tuple[Any, ...] = ()) -> None:
         self.kind: Kind = kind
         """What the parts are composed to."""
-        self.parts: tuple[Part, ...] = tuple(parts)
+        self.parts: tuple[Constraint, ...] = tuple(parts)
         """The constraints inside."""
         self.options = options
         """What else was given: counts, words, tokens."""
@@ -57,7 +57,7 @@ class Composed(Composable):
 
     def value(self, text: str, tokens: Sequence[int]) -> Any:
         """What the output means to the first part where that is an output of it, and else the text."""
-        return value_of(self.parts[0], text, tokens) if self.kind in _SAME_VALUE else text
+        return self.parts[0].value(text, tokens) if self.kind in _SAME_VALUE else text
 
     def _plan(self, context: Context) -> _core.Composition:
         """The core's composition, kept where it means the same in every context."""
@@ -267,9 +267,9 @@ def _operator(kind: Literal["then", "either", "both"], left: Any, right: Any) ->
     return make(*sides)
 
 
-def _flat(kind: Kind, parts: Iterable[Any]) -> list[Part]:
+def _flat(kind: Kind, parts: Iterable[Any]) -> list[Constraint]:
     """The constraints that the parts mean, compositions of the same kind flattened."""
-    flat: list[Part] = []
+    flat: list[Constraint] = []
     for part in parts:
         made = constraint_of(part)
         flat.extend(made.parts if isinstance(made, Composed) and made.kind == kind else [made])
@@ -297,7 +297,7 @@ def part_depth(part: Any) -> int:
     return _depth(part) if isinstance(part, Composed) else 1
 
 
-def _grammar(part: Part) -> _core.Grammar | None:
+def _grammar(part: Constraint) -> _core.Grammar | None:
     """The part as a grammar, where it is one."""
     if isinstance(part, Typed):
         return part.inner
@@ -309,16 +309,16 @@ def _grammar(part: Part) -> _core.Grammar | None:
     return part if isinstance(part, _core.Grammar) else None
 
 
-def _part(part: Part, context: Context) -> _core.Composition:
+def _part(part: Constraint, context: Context) -> _core.Composition:
     """A part as the core's composition."""
     if isinstance(part, Composed):
         return part._plan(context)
     grammar = _grammar(part)
     if grammar is not None:
         return _core.Composition.grammar(grammar)
-    return _core.Composition.of(bind_in(cast(Constraint, part), context))
+    return _core.Composition.of(bind_in(part, context))
 
 
-def is_fixed(part: Part) -> bool:
+def is_fixed(part: Constraint) -> bool:
     """Whether it means the same wherever it is bound to a vocabulary."""
     return all(map(is_fixed, part.parts)) if isinstance(part, Composed) else _grammar(part) is not None

@@ -15,7 +15,8 @@ from functools import cache
 from typing import Any, Literal, get_args
 
 from . import _core
-from ._constraint import Constraint, Context, Typed, bind_in, constraint_of, value_of
+from ._constraint import Context, Typed, bind_in, constraint_of
+from ._core import Constraint
 from ._errors import IncompleteError, error
 from ._generate import generate
 from ._generation import Generation
@@ -251,10 +252,10 @@ def _is_tokens(prompt: Any) -> bool:
     return isinstance(prompt, Sequence) and all(isinstance(one, int) for one in prompt)
 
 
-class _Resumed:
+class _Resumed(Constraint):
     """A constraint that has accepted a beginning."""
 
-    def __init__(self, inner: Constraint | _core.Matcher, data: bytes, tokens: list[int], prompt: int) -> None:
+    def __init__(self, inner: Constraint, data: bytes, tokens: list[int], prompt: int) -> None:
         self._inner, self._data, self._tokens, self._prompt = inner, data, tokens, prompt
 
     def matcher(self, vocabulary: _core.Vocabulary, /) -> _core.Matcher:
@@ -295,13 +296,11 @@ def _too_long(length: int) -> _core.LimitError:
     return error(_core.LimitError, message, help="give the part that holds the answer")
 
 
-def _value(constraint: Constraint | _core.Matcher, data: bytes) -> Any:
+def _value(constraint: Constraint, data: bytes) -> Any:
     """What a complete text means."""
     tokens = list(data)
-    start = getattr(constraint, "answer_start", None)
-    if start is not None:
-        tokens = tokens[int(start(tokens, _context())) :]
-    return value_of(constraint, bytes(tokens).decode("utf-8", "replace"), tokens)
+    tokens = tokens[constraint.answer_start(tokens, _context()) :]
+    return constraint.value(bytes(tokens).decode("utf-8", "replace"), tokens)
 
 
 def _context() -> Context:

@@ -21,6 +21,7 @@ from typing import Any, cast
 
 from . import _core, _schemas
 from ._constraint import Context, Tokenize
+from ._core import Constraint
 from ._errors import error
 from ._spans import SpanInfo, SpanStream, SpanValue, values_of
 
@@ -237,7 +238,7 @@ def _value_of(given: Any) -> Value:
     )
 
 
-class Skeleton:
+class Skeleton(Constraint):
     """A whole response: fixed text, and values whose beginnings and ends the decoder finds.
 
     ```python

@@ -195,7 +195,7 @@ def test_logits_that_are_no_numbers_are_an_error(options: dict[str, Any], normal
 
 
 class Losing:
-    """A tree of one's own: a walk in which one token leads to the error state. It has no `weighted`."""
+    """A tree of one's own: a walk in which one token leads to the error state."""
 
     def __init__(self, walk: lt.catalogue.ItemWalk, lost: int) -> None:
         self.start, self.end, self.vocabulary_size = walk.start, walk.end, walk.vocabulary_size
@@ -205,7 +205,7 @@ class Losing:
             walk.is_item,
             walk.may_continue,
         )
-        self.walk, self.lost = walk, lost
+        self.walk, self.lost, self.weighted = walk, lost, True
 
     def gather(self, *given: Any) -> Any:
         return self.found(self.walk.gather(*given))

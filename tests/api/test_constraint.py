@@ -7,6 +7,7 @@ import itertools
 import pickle
 import random
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from typing_extensions import TypedDict
 
 import logitree as lt
 from ids import stable_repr
-from logitree._constraint import bind, constraint_of, value_of
+from logitree._constraint import Context, bind, constraint_of
 from table_engine import TableEngine
 
 ENGINE = TableEngine()
@@ -83,7 +84,7 @@ def test_what_plain_values_mean(meant: Any, text: str, value: Any) -> None:
     matcher = bind(meant, VOCABULARY)
     matcher.accept_many(text.encode())
     assert matcher.is_accepting
-    made = value_of(constraint_of(meant), text, list(text.encode()))
+    made = constraint_of(meant).value(text, list(text.encode()))
     assert (type(made), made) == (type(value), value)
     decoder = lt.Decoder(VOCABULARY, lt.Chain.greedy(), meant)
     assert np.array_equal(decoder.allowed().mask(), bind(meant, VOCABULARY).allowed().mask())
@@ -118,7 +119,29 @@ def test_a_matcher_is_copied_where_it_is_used() -> None:
     assert matcher.accepted == 1
 
 
-class Vowels:
+class Vowel:
+    """A recogniser of one vowel."""
+
+    def __init__(self) -> None:
+        self.read = 0
+
+    def push(self, byte: int) -> bool:
+        """One vowel."""
+        if self.read or byte not in b"aeiou":
+            return False
+        self.read += 1
+        return True
+
+    def pop(self, n: int) -> None:
+        """Back."""
+        self.read -= n
+
+    def is_end(self) -> bool:
+        """After it."""
+        return self.read == 1
+
+
+class Vowels(lt.Constraint):
     """A constraint of one's own, with the hooks."""
 
     def __init__(self) -> None:
@@ -146,7 +169,7 @@ def test_a_constraint_of_ones_own() -> None:
     (context,) = own.contexts
     assert (list(context.prompt), context.tokenize) == (list(b"prompt"), None)
 
-    class Wrong:
+    class Wrong(lt.Constraint):
         """Gives no matcher."""
 
         def matcher(self, vocabulary: lt.Vocabulary) -> lt.Matcher:
@@ -155,6 +178,57 @@ def test_a_constraint_of_ones_own() -> None:
 
     with pytest.raises(TypeError, match=r"Wrong\.matcher gave a NoneType, not a Matcher"):
         lt.generate(ENGINE, "x", Wrong())
+
+
+def test_constraints_have_defaults_for_what_they_do_not_define() -> None:
+    class Plain(lt.Constraint):
+        """Only what is required."""
+
+        def matcher(self, vocabulary: lt.Vocabulary, /) -> lt.Matcher:
+            """Any three letters."""
+            return lt.Grammar.regex("[a-z]{3}").matcher(vocabulary)
+
+    context = Context(VOCABULARY)
+    matcher = lt.OneOf(["abc"]).matcher(VOCABULARY)
+    matcher.accept(ord("a"))
+    for one in (Plain(), lt.Grammar.regex("[a-z]{3}"), matcher, lt.Recogniser(Vowel)):
+        assert isinstance(one, lt.Constraint)
+        assert one.bind(context).allowed().mask().tolist() == one.matcher(VOCABULARY).allowed().mask().tolist()
+        assert one.answer_start([1, 2], context) == 0
+        assert one.value("abc", [1, 2]) == "abc" and one.read([1, 2], context) is NotImplemented
+        assert one.span_chains(lt.Chain.greedy()) == {} and one.span_stream() is None
+    assert matcher.matcher(VOCABULARY).accepted == matcher.accepted == 1
+    assert lt.generate(ENGINE, "x", Plain() + lt.OneOf(["!"])).text.endswith("!")
+
+
+def test_a_class_without_a_matcher_has_no_instances() -> None:
+    class Nothing(lt.Constraint):
+        """Defines nothing."""
+
+    for kind in (lt.Constraint, Nothing):
+        with pytest.raises(TypeError, match=f"{kind.__name__} does not define matcher"):
+            kind()
+    with pytest.raises(TypeError):
+        lt.Grammar()
+
+
+def test_a_value_is_that_of_the_answer_alone() -> None:
+    class Halved(lt.Constraint):
+        """The answer is what follows the first two tokens."""
+
+        def matcher(self, vocabulary: lt.Vocabulary, /) -> lt.Matcher:
+            """Four letters."""
+            return lt.Grammar.literal("abcd").matcher(vocabulary)
+
+        def answer_start(self, tokens: Sequence[int], context: Any, /) -> int:
+            """Two."""
+            return 2
+
+        def value(self, text: str, tokens: Sequence[int], /) -> Any:
+            """What it was called with."""
+            return text, bytes(list(tokens)[:2])
+
+    assert lt.generate(ENGINE, "x", Halved()).value == ("cd", b"cd")
 
 
 def test_operators() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import logitree as lt
 from logitree import _renamed, masks
+from logitree._constraint import Context, constraint_of
 
 VOCABULARY = lt.Vocabulary.from_tokens([b"a", b"b", b"</s>"], end_tokens=[2])
 
@@ -104,3 +105,23 @@ def test_a_matcher_needs_no_vocabulary(name: str) -> None:
     assert str(told) == str(getattr(matcher, name)(*arguments))
     assert matcher.vocabulary == VOCABULARY
     assert decoder().matcher is not None and decoder().matcher.vocabulary == VOCABULARY  # type: ignore[union-attr]
+
+
+class Bare:
+    """A constraint of 0.1: it has no base class, and says what it can do by having it."""
+
+    def matcher(self, vocabulary: lt.Vocabulary) -> lt.Matcher:
+        """Of one text."""
+        return lt.OneOf(["ab"]).matcher(vocabulary)
+
+    def value(self, text: str, tokens: Any) -> str:
+        """In capitals."""
+        return text.upper()
+
+
+def test_a_constraint_without_the_base_class_works_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="Bare is a constraint of 0.1: derive it from logitree.Constraint"):
+        made = constraint_of(Bare())
+    assert isinstance(made, lt.Constraint)
+    assert made.value("ab", [0, 1]) == "AB" and made.answer_start([0], Context(VOCABULARY)) == 0
+    assert made.bind(Context(VOCABULARY)).allowed().ids.tolist() == [0]

@@ -128,7 +128,7 @@ def test_auto_is_any_where_tokens_are_counted_or_given(own: Own, kind: str) -> N
 
 
 def test_matchers_trees_and_own_constraints_keep_their_tokens(own: Own) -> None:
-    class Mine:
+    class Mine(lt.Constraint):
         def matcher(self, vocabulary: lt.Vocabulary) -> lt.Matcher:
             return SHORT.matcher(vocabulary)
 

@@ -212,7 +212,7 @@ def test_what_is_over_may_only_end() -> None:
 def test_a_constraint_is_given_its_own_prompt() -> None:
     seen = []
 
-    class Noting:
+    class Noting(lt.Constraint):
         def matcher(self, vocabulary: lt.Vocabulary) -> lt.Matcher:
             raise AssertionError("bind comes first")
 

@@ -1,5 +1,4 @@
-//! Compositions of constraints in Python, and the operators of the core's own constraints. Conversions only; what users
-//! call is in `python/logitree/compose.py`.
+//! Compositions of constraints in Python. Conversions only; what users call is in `python/logitree/compose.py`.
 
 use std::sync::Arc;
 
@@ -111,16 +110,6 @@ impl PyComposition {
         let matcher = py.detach(|| self.0.matcher(&known)).map_err(to_py)?;
         Ok(PyMatcher::of(matcher, Some(vocabulary.clone().unbind())))
     }
-}
-
-/// `left + right` ("then"), `left | right` ("either") or `left & right` ("both") of any constraints; `NotImplemented`
-/// where one means no constraint.
-pub fn operator<'py>(
-    kind: &str,
-    left: &Bound<'py, PyAny>,
-    right: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    left.py().import("logitree.compose")?.getattr("_operator")?.call1((kind, left, right))
 }
 
 /// Adds the class to the module.

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyString};
 
 use crate::allowed::PyAllowedTokens;
-use crate::compose::operator;
+use crate::base::PyConstraint;
 use crate::errors::to_py;
 pub use crate::matcher::PyMatcher;
 use crate::payload::JsonText;
@@ -37,7 +37,7 @@ pub fn text_bytes(text: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<u8>> {
 }
 
 /// A compiled token-tree payload: the values' token lists, by path. Immutable; shared between threads.
-#[pyclass(frozen, name = "TokenTree", module = "logitree")]
+#[pyclass(frozen, extends = PyConstraint, name = "TokenTree", module = "logitree")]
 pub struct PyTokenTree {
     tree: Arc<TokenTree>,
     vocabulary: Option<Py<PyVocabulary>>,
@@ -283,7 +283,7 @@ impl PyTokenTree {
 }
 
 /// A span of a token tree as a constraint: the output is one of its leaves. Immutable; shared between threads.
-#[pyclass(frozen, name = "TokenTreePath", module = "logitree.elizaos")]
+#[pyclass(frozen, extends = PyConstraint, name = "TokenTreePath", module = "logitree.elizaos")]
 pub struct PySpan {
     span: TreeSpan,
     /// The vocabulary that the payload was checked with.
@@ -330,30 +330,6 @@ impl PySpan {
     #[getter]
     fn path(&self) -> &str {
         &self.span.path
-    }
-
-    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("then", slf.as_any(), other)
-    }
-
-    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("then", other, slf.as_any())
-    }
-
-    fn __or__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("either", slf.as_any(), other)
-    }
-
-    fn __ror__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("either", other, slf.as_any())
-    }
-
-    fn __and__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("both", slf.as_any(), other)
-    }
-
-    fn __rand__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("both", other, slf.as_any())
     }
 
     fn __repr__(&self) -> String {

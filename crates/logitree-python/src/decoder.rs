@@ -12,8 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::allowed::PyAllowedTokens;
+use crate::base::Constraint;
 use crate::errors::to_py;
-use crate::grammar::Constraint;
 use crate::logits::with_logits;
 use crate::matcher::PyMatcher;
 use crate::sampling::{adapt, settings, steering, whole, PyChain};
@@ -203,18 +203,15 @@ impl PyDecoder {
         let stop_at_end_tokens = stop_at_eog.unwrap_or(stop_at_end_tokens);
         let stop = stop.into_iter().map(|s| s.0).collect();
         let stop = Stop::new(max_tokens, stop, stop_at_end_tokens).map_err(to_py)?;
-        // A skeleton knows the chains of its spans.
-        let own = match (matcher, span_chains) {
-            (Some(matcher), None) if matcher.hasattr("span_chains")? => {
-                Some(matcher.call_method1("span_chains", (PyChain::from(chain.inner.clone()),))?)
-            }
+        let constraint = matcher.map(Constraint::read).transpose()?;
+        let own = match (&constraint, span_chains) {
+            (Some(constraint), None) => constraint.span_chains(PyChain::from(chain.inner.clone()))?,
             _ => None,
         };
-        let matcher = matcher.map(|m| Constraint::read(m)?.fork(&vocabulary.0)).transpose()?;
+        let matcher = constraint.map(|it| it.fork(&vocabulary.0)).transpose()?;
         let mut inner =
             Decoder::new(Arc::clone(&vocabulary.0), chain.inner.clone(), matcher, stop).map_err(to_py)?;
-        let own = own.as_ref().map(|own| own.cast::<PyDict>()).transpose()?;
-        for (span, chain) in span_chains.or(own).into_iter().flatten() {
+        for (span, chain) in span_chains.or(own.as_ref()).into_iter().flatten() {
             let chain = chain.cast::<PyChain>()?.try_borrow()?.inner.clone();
             inner.set_span_chain(&[span.extract()?], chain).map_err(to_py)?;
         }

@@ -4,6 +4,7 @@ use pyo3::prelude::*;
 
 mod allocator;
 mod allowed;
+mod base;
 mod batch;
 mod buffer;
 mod catalogue;
@@ -41,6 +42,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     tokenizer::register(m)?;
     sampling::register(m)?;
     metrics::register(m)?;
+    base::register(m)?;
     constraint::register(m)?;
     grammar::register(m)?;
     deadline::register(m)?;

@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::allowed::PyAllowedTokens;
-use crate::compose::operator;
+use crate::base::PyConstraint;
 use crate::constraint::text_bytes;
 use crate::errors::to_py;
 use crate::grammar::{drafts, tokens_of, PyExplanation};
@@ -25,7 +25,7 @@ use crate::vocabulary::{token_id, PyVocabulary};
 /// A constraint bound to a vocabulary, with the state of one sequence: which tokens are allowed after those accepted.
 ///
 /// Not for two threads at once; `fork` gives each its own.
-#[pyclass(name = "Matcher", module = "logitree")]
+#[pyclass(extends = PyConstraint, name = "Matcher", module = "logitree")]
 pub struct PyMatcher {
     /// The core's matcher.
     pub inner: Box<dyn Matcher>,
@@ -243,6 +243,13 @@ impl PyMatcher {
         self.inner.rollback(n).map_err(to_py)
     }
 
+    /// A copy in the same state: as a constraint, a matcher is what may follow.
+    #[pyo3(name = "matcher", signature = (vocabulary, /))]
+    fn of_constraint(&self, py: Python<'_>, vocabulary: &Bound<'_, PyVocabulary>) -> PyMatcher {
+        let _ = vocabulary;
+        self.fork(py)
+    }
+
     /// An independent copy in the same state.
     fn fork(&self, py: Python<'_>) -> PyMatcher {
         PyMatcher::of(self.inner.fork(), self.vocabulary.as_ref().map(|v| v.clone_ref(py)))
@@ -328,30 +335,6 @@ impl PyMatcher {
     #[getter]
     fn vocabulary_size(&self) -> usize {
         self.inner.vocabulary_size()
-    }
-
-    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("then", slf.as_any(), other)
-    }
-
-    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("then", other, slf.as_any())
-    }
-
-    fn __or__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("either", slf.as_any(), other)
-    }
-
-    fn __ror__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("either", other, slf.as_any())
-    }
-
-    fn __and__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("both", slf.as_any(), other)
-    }
-
-    fn __rand__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("both", other, slf.as_any())
     }
 
     fn __repr__(&mut self) -> String {

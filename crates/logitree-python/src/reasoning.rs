@@ -8,9 +8,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt, PyString};
 
+use crate::base::Constraint;
 use crate::constraint::text_bytes;
 use crate::errors::to_py;
-use crate::grammar::{tokens_of, Constraint};
+use crate::grammar::tokens_of;
 use crate::matcher::PyMatcher;
 use crate::vocabulary::{token_id, PyVocabulary};
 

@@ -7,7 +7,7 @@ use logitree::{Error, ErrorKind, Result};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use crate::compose::operator;
+use crate::base::{derived, PyConstraint};
 use crate::errors::to_py;
 use crate::matcher::PyMatcher;
 use crate::vocabulary::PyVocabulary;
@@ -23,7 +23,7 @@ use crate::vocabulary::PyVocabulary;
 ///
 /// Each matcher has an object of its own. A fork makes a new one when it is used and pushes the accepted bytes again,
 /// so objects must depend on the bytes alone. An exception comes through as it is and leaves the matcher unchanged.
-#[pyclass(frozen, name = "Recogniser", module = "logitree")]
+#[pyclass(frozen, extends = PyConstraint, name = "Recogniser", module = "logitree")]
 pub struct PyRecogniser {
     make: Arc<Py<PyAny>>,
     inner: Recogniser,
@@ -86,7 +86,7 @@ impl ByteRecogniser for Methods {
 #[pymethods]
 impl PyRecogniser {
     #[new]
-    fn new(make: Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(make: Bound<'_, PyAny>) -> PyResult<PyClassInitializer<Self>> {
         if !make.is_callable() {
             let kind = make.get_type().name()?;
             return Err(PyTypeError::new_err(format!(
@@ -95,7 +95,7 @@ impl PyRecogniser {
         }
         let make = Arc::new(make.unbind());
         let shared = Arc::clone(&make);
-        Ok(PyRecogniser { make, inner: Recogniser::new(move || made(&shared)) })
+        Ok(derived(PyRecogniser { make, inner: Recogniser::new(move || made(&shared)) }))
     }
 
     /// What makes the objects.
@@ -110,30 +110,6 @@ impl PyRecogniser {
     fn matcher(&self, vocabulary: &Bound<'_, PyVocabulary>) -> PyResult<PyMatcher> {
         let matcher = self.inner.matcher(&vocabulary.get().0).map_err(to_py)?;
         Ok(PyMatcher::of(matcher, Some(vocabulary.clone().unbind())))
-    }
-
-    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("then", slf.as_any(), other)
-    }
-
-    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("then", other, slf.as_any())
-    }
-
-    fn __or__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("either", slf.as_any(), other)
-    }
-
-    fn __ror__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("either", other, slf.as_any())
-    }
-
-    fn __and__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("both", slf.as_any(), other)
-    }
-
-    fn __rand__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("both", other, slf.as_any())
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

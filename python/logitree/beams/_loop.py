@@ -83,11 +83,10 @@ class Search:
         self.kept = [Survivors(-(-options.returned // options.groups)) for _ in range(self.groups)]
         self.past: list[_Past] = []
         sampling = options.seed is not None
-        weighted = bool(getattr(walk, "weighted", True))
         self.penalty = Penalty(
             0.0 if sampling else options.length_penalty,
             options.max_tokens or math.inf,
-            sampling or options.normalize == "allowed" or (options.normalize == "vocabulary" and not weighted),
+            sampling or options.normalize == "allowed" or (options.normalize == "vocabulary" and not walk.weighted),
         )
         self.generators = [np.random.default_rng((options.seed or 0, first + i)) for i in range(prompts)]
 

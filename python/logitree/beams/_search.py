@@ -209,7 +209,7 @@ def _texts_of(what: Any) -> _Texts | None:
         raise TypeError("one text leaves nothing to search: give a list of texts, or a catalogue")
     if isinstance(what, Catalogue | CatalogueConstraint) or hasattr(what, "gather"):
         return None
-    if isinstance(what, type) or typing.get_origin(what) is not None or hasattr(what, "matcher"):
+    if isinstance(what, type) or typing.get_origin(what) is not None or isinstance(what, _core.Constraint):
         what = constraint_of(what)
         if not isinstance(what, OneOf):
             message = f"{what!r} is no list of items: give a list of texts, a Literal, an enum, a catalogue or a walk"

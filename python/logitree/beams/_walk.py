@@ -46,8 +46,7 @@ class TokenWalk(Protocol):
     """A set of token sequences, walked by many beams at once: states are numbers.
 
     States are int64 [R]. `FINISHED` (-1) is the state after the end token, `FAILED` (-2) the one after a token that
-    was not allowed. An attribute `weighted` (bool) may state whether any token has a weight; without it, a search
-    assumes that some have.
+    was not allowed.
     """
 
     @property
@@ -63,6 +62,11 @@ class TokenWalk(Protocol):
     @property
     def vocabulary_size(self) -> int:
         """The number of token ids, V."""
+        ...
+
+    @property
+    def weighted(self) -> bool:
+        """Whether tokens may have weights."""
         ...
 
     def advance(self, states: npt.ArrayLike, tokens: npt.ArrayLike) -> Ints:

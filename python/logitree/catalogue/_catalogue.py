@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from .._constraint import Composable, bind
+from .._constraint import bind
 from .._errors import error
 from .._progress import OnProgress, telling
 from . import _tables
@@ -77,7 +77,7 @@ class CatalogueBuilder:
         return len(self._core)
 
 
-class Catalogue(Composable):
+class Catalogue(_core.Constraint):
     """A large set of items. Each is a sequence of tokens, and only items that exist may be generated.
 
     ```python
@@ -439,7 +439,7 @@ class Catalogue(Composable):
         return f"Catalogue({len(self)} items{'' if self.path is None else ', ' + self.path})"
 
 
-class CatalogueConstraint(Composable):
+class CatalogueConstraint(_core.Constraint):
     """A catalogue with options, as a constraint: what `Catalogue.constraint` and `catalogue & other` give."""
 
     __slots__ = ("_options", "catalogue")
@@ -492,7 +492,7 @@ def _matchers(others: Any, vocabulary: _core.Vocabulary | int | None) -> list[_c
     """The matchers of constraints that an item must pass."""
     if others is None:
         return None
-    if not isinstance(others, _core.Matcher) and not hasattr(others, "matcher") and isinstance(others, Iterable):
+    if not isinstance(others, _core.Constraint) and isinstance(others, Iterable):
         others = list(others)
     found = []
     for other in _several(others):
@@ -500,7 +500,7 @@ def _matchers(others: Any, vocabulary: _core.Vocabulary | int | None) -> list[_c
             found.append(other)
         elif isinstance(vocabulary, _core.Vocabulary):
             found.append(bind(other, vocabulary))
-        elif not hasattr(other, "matcher"):
+        elif not isinstance(other, _core.Constraint):
             raise TypeError(
                 f"intersect takes matchers, and constraints with a vocabulary, not a {type(other).__name__}"
             )

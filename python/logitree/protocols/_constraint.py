@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 from .. import _core
-from .._constraint import Context, OneOf, Typed, bind_in, constraint_of, value_of
-from .._core import ConstraintError, Grammar, Vocabulary
+from .._constraint import Context, OneOf, Typed, bind_in, constraint_of
+from .._core import Constraint, ConstraintError, Grammar, Vocabulary
 from .._errors import error
 from ._arguments import keyed_arguments
 from ._marks import ANY_TOKEN, Marks
@@ -23,7 +23,7 @@ _MAX_BOUND = 4
 """Vocabularies and prompts for which a constraint keeps its grammar."""
 
 
-class ResponseConstraint:
+class ResponseConstraint(Constraint):
     """A response of a protocol; `Protocol.constraint` makes it and describes the arguments.
 
     Its `Generation.value` is a `Response`.
@@ -118,7 +118,7 @@ class ResponseConstraint:
             without=without,
         )
 
-    def read(self, tokens: Sequence[int], context: Context) -> Response:
+    def read(self, tokens: Sequence[int], context: Context, /) -> Response:
         """The response of these tokens, an end-of-generation token included or not, with the value of its answer."""
         parser = self.parser(context.vocabulary, prompt=context.prompt)
         parser.feed(tokens)
@@ -126,7 +126,7 @@ class ResponseConstraint:
         found = parser.response
         if self._answer is None or found.tool_calls:
             return found
-        return Response(found.parts, found.tail, value_of(self._answer, found.content, ()))
+        return Response(found.parts, found.tail, self._answer.value(found.content, ()))
 
     def _begun(self, marks: Marks, prompt: Sequence[int]) -> bool:
         return marks.begun(prompt) if self.begun is None else self.begun

@@ -656,8 +656,9 @@ def _outside(text: str, raw: str) -> Content:
 def parse_generation(protocol: Protocol, generation: Generation[Any]) -> Response:
     """A generation's response in parts; `Protocol.parts` has the details."""
     finish, context = generation._finished(), generation._row.context
-    read = getattr(generation._row.constraint, "read", None)
-    if read is not None and generation._row.constraint.protocol == protocol:  # type: ignore[union-attr]
-        made: Response = read(finish.tokens, context)
-        return made
+    from ._constraint import ResponseConstraint
+
+    constraint = generation._row.constraint
+    if isinstance(constraint, ResponseConstraint) and constraint.protocol == protocol:
+        return constraint.read(finish.tokens, context)
     return protocol.parse(finish.tokens, context.vocabulary, prompt=context.prompt)

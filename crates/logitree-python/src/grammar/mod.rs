@@ -10,14 +10,14 @@ mod tags;
 
 use std::sync::Arc;
 
-use logitree::constraint::{query::bytewise, Constraint as _, Grammar, GrammarLimits};
+use logitree::constraint::{query::bytewise, Grammar, GrammarLimits};
 use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::{Error, TokenId};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::compose::operator;
+use crate::base::{operator, PyConstraint};
 use crate::constraint::text_bytes;
 use crate::errors::to_py;
 use crate::matcher::PyMatcher;
@@ -33,7 +33,7 @@ pub use explanation::PyExplanation;
 ///
 /// Every constructor reports all problems at once as a ConstraintError, with line and column or JSON pointers, and
 /// raises LimitError for too large a source. docs/grammars.md describes the syntaxes.
-#[pyclass(frozen, name = "Grammar", module = "logitree")]
+#[pyclass(frozen, extends = PyConstraint, name = "Grammar", module = "logitree")]
 pub struct PyGrammar {
     part: GrammarNode,
     /// What reads a value in a text of it, in Python.
@@ -103,7 +103,9 @@ fn join<'py>(
     with: impl FnOnce([GrammarNode; 2]) -> logitree::Result<GrammarNode>,
 ) -> PyResult<Py<PyAny>> {
     match (operand(left)?, operand(right)?) {
-        (Some(left), Some(right)) => Ok(Py::new(py, PyGrammar::made(with([left, right]))?)?.into_any()),
+        (Some(left), Some(right)) => {
+            Ok(PyGrammar::made(with([left, right]))?.into_pyobject(py)?.into_any().unbind())
+        }
         _ => operator(kind, left, right).map(Bound::unbind),
     }
 }
@@ -273,9 +275,9 @@ impl PyGrammar {
 
     /// The grammar that `body` makes of its own name: `recursive(lambda me: "(" + me + ")" | digits)`.
     #[staticmethod]
-    fn recursive(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
+    fn recursive(body: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
         let made = GrammarNode::recursive(|me| {
-            let said = body.call1((Py::new(py, PyGrammar::new(me)).map_err(Raised)?,));
+            let said = body.call1((PyGrammar::new(me),));
             let said = said.map_err(Raised)?;
             match operand(&said).map_err(Raised)? {
                 Some(part) => Ok(part),
@@ -325,12 +327,9 @@ impl PyGrammar {
     }
 
     /// What a complete output means: the text itself, or what the grammar's maker reads in it.
-    #[pyo3(signature = (text, _tokens, /))]
-    fn value<'py>(
-        &self,
-        text: Bound<'py, PyAny>,
-        _tokens: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (text, tokens, /))]
+    fn value<'py>(&self, text: Bound<'py, PyAny>, tokens: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let _ = tokens;
         match &self.value {
             Some(value) => value.bind(text.py()).call1((text,)),
             None => Ok(text),
@@ -351,14 +350,6 @@ impl PyGrammar {
 
     fn __ror__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         join(slf.py(), "either", other, slf.as_any(), GrammarNode::alt)
-    }
-
-    fn __and__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("both", slf.as_any(), other)
-    }
-
-    fn __rand__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        operator("both", other, slf.as_any())
     }
 
     /// At least `min` and, if given, at most `max` times. Counted, never unrolled.
@@ -448,42 +439,6 @@ impl PyGrammar {
 
 /// What pickles call, and with what: the written form, and what reads the value of an output.
 type Reduced<'py> = (Bound<'py, PyAny>, (String, Option<Py<PyAny>>));
-
-/// A constraint that a caller gave: a matcher, a grammar, or anything that `logitree._constraint.bind` takes.
-pub enum Constraint<'py> {
-    Matcher(Bound<'py, PyMatcher>),
-    Grammar(Bound<'py, PyGrammar>),
-    Other(Bound<'py, PyAny>),
-}
-
-impl<'py> Constraint<'py> {
-    /// Reads what a caller gave as a constraint.
-    pub fn read(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if let Ok(matcher) = object.cast::<PyMatcher>() {
-            return Ok(Constraint::Matcher(matcher.clone()));
-        }
-        Ok(match object.cast::<PyGrammar>() {
-            Ok(grammar) => Constraint::Grammar(grammar.clone()),
-            Err(_) => Constraint::Other(object.clone()),
-        })
-    }
-
-    /// The matcher over `vocabulary`, a copy of the caller's where the constraint is a matcher.
-    pub fn fork(
-        &self,
-        vocabulary: &Arc<logitree::vocabulary::Vocabulary>,
-    ) -> PyResult<Box<dyn logitree::constraint::Matcher>> {
-        match self {
-            Constraint::Matcher(matcher) => Ok(matcher.try_borrow()?.inner.fork()),
-            Constraint::Grammar(grammar) => grammar.get().part.matcher(vocabulary).map_err(to_py),
-            Constraint::Other(other) => {
-                let bind = other.py().import("logitree._constraint")?.getattr("bind")?;
-                let matcher = bind.call1((other, PyVocabulary(Arc::clone(vocabulary))))?;
-                Ok(matcher.cast::<PyMatcher>()?.try_borrow()?.inner.fork())
-            }
-        }
-    }
-}
 
 /// Adds the classes and functions to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
