@@ -121,7 +121,7 @@ def of_module(name: str) -> list[str]:
             out.append(f"| `{one}` | {texts.get(one) or about(thing) or of_type(type(thing).__name__)} |")
     for one in names:
         thing = getattr(module, one)
-        if inspect.isclass(thing) and getattr(logitree, one, None) is not thing:
+        if inspect.isclass(thing) and vars(logitree).get(one) is not thing:
             out += members(f"{name}.{one}", thing)
     return out
 
@@ -217,6 +217,7 @@ def source_of(cls: type) -> ast.AST:
 
 def of_type(hint: object) -> str:
     """A type as a field without a text is described."""
+    hint = hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint
     text = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
     return f"`{text}`".replace("|", "\\|")
 

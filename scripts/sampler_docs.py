@@ -60,7 +60,8 @@ def arguments(row: dict[str, Any]) -> list[str]:
 def constructors() -> str:
     """samplers.py."""
     rows = _core.sampler_table()
-    names = ["ChainParams", "Random", "Sampler", "custom", "dry_breakers", "top_candidates", *(r["name"] for r in rows)]
+    names = ["ChainParams", "Random", "Sampler", "SamplingParams", "custom", "dry_breakers", "top_candidates"]
+    names += [row["name"] for row in rows]
     out = [
         '"""Constructors of samplers, one for each row of the core\'s table, and samplers of one\'s own.',
         "",
@@ -75,7 +76,7 @@ def constructors() -> str:
         "",
         "from logitree import _core",
         "from logitree._core import Random, Sampler, custom, dry_breakers, top_candidates",
-        "from logitree._params import ChainParams",
+        "from logitree._params import ChainParams, SamplingParams",
         "",
         "if TYPE_CHECKING:",
         "    from logitree._core import Vocabulary",

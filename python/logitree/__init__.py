@@ -3,6 +3,8 @@
 ``logitree.Vocabulary`` says what bytes each token id stands for; everything else builds on it.
 """
 
+import typing
+
 from logitree import _renamed
 from logitree import compose as compose
 from logitree import elizaos as elizaos
@@ -34,7 +36,6 @@ from logitree._core import (
     Matcher,
     PayloadError,
     Recogniser,
-    Sampler,
     SamplingError,
     StateError,
     Step,
@@ -43,13 +44,14 @@ from logitree._core import (
     TokenTrie,
     Vocabulary,
     VocabularyError,
-    __version__,
+)
+from logitree._core import (
+    __version__ as __version__,
 )
 from logitree._errors import EngineError, IncompleteError, SchemaWarning, ValueMismatchError
-from logitree._events import Choice, Event, Finish, LogProbs, Progress, SpanEnd, SpanStart, SpanText, Stats, Token
+from logitree._events import Choice, Event, Finish, Progress, SpanEnd, SpanStart, SpanText, Stats, Token
 from logitree._generate import generate
 from logitree._generation import Generation, Generations
-from logitree._params import ChainParams, SamplingParams
 from logitree._reasoning import ReasoningBudget
 from logitree._trace import Trace, TraceSpan
 from logitree.beams import beam_search
@@ -61,7 +63,6 @@ __all__ = [
     "Batch",
     "Catalogue",
     "Chain",
-    "ChainParams",
     "Choice",
     "Constraint",
     "ConstraintError",
@@ -78,7 +79,6 @@ __all__ = [
     "Grammar",
     "IncompleteError",
     "LimitError",
-    "LogProbs",
     "LogitreeError",
     "LogitsError",
     "MaskError",
@@ -88,9 +88,7 @@ __all__ = [
     "Progress",
     "ReasoningBudget",
     "Recogniser",
-    "Sampler",
     "SamplingError",
-    "SamplingParams",
     "SchemaWarning",
     "Skeleton",
     "SpanEnd",
@@ -108,10 +106,14 @@ __all__ = [
     "ValueMismatchError",
     "Vocabulary",
     "VocabularyError",
-    "__version__",
     "beam_search",
     "choose",
     "generate",
 ]
 
 _renamed.install(globals())
+
+if not typing.TYPE_CHECKING:  # a type checker knows no old names, so that it marks misspelled ones
+
+    def __getattr__(name: str) -> object:
+        return _renamed.of_module(__name__, name)

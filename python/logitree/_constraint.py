@@ -7,7 +7,6 @@ import json
 import math
 import re
 import typing
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -192,12 +191,6 @@ class OneOf(Constraint):
         """Whether each value is spelled in one way, whatever `generate` is asked for."""
         return self.tokenize is not None or self._by_engine
 
-    @property
-    def tokenizations(self) -> Literal["all", "canonical"]:
-        """Deprecated: `is_spelled`."""
-        warnings.warn("OneOf.tokenizations is is_spelled now", DeprecationWarning, stacklevel=2)
-        return "canonical" if self.is_spelled else "all"
-
     def after(self, lead: bytes) -> OneOf:
         """The same texts, each after another one."""
         return OneOf([lead + _bytes(text) for text in self.texts], following=self.following)
@@ -317,7 +310,7 @@ def _check_old(tokenizations: Any, tokenize: Tokenize | None) -> None:
     new = "leave it out"
     if tokenizations == "canonical":
         new = 'give tokenize alone, or generate(tokenization="canonical")'
-    warnings.warn(f"tokenizations= of OneOf goes with the next release: {new}", DeprecationWarning, stacklevel=3)
+    _renamed.deprecated("OneOf(tokenizations=)", new=new, stacklevel=4)
 
 
 def _bytes(text: str | bytes) -> bytes:

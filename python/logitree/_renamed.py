@@ -1,6 +1,7 @@
 """The names of 0.1 that have other names now. Each warns with the new one, and goes with the release after 0.2.
 
-The tables are all there is to an old name: `install` gives them to the classes, and a test goes through every row.
+All texts of these warnings are here but those of arguments that the bindings read. The tables are all there is to an
+old name: `install` gives them to the classes, and a test goes through every row.
 """
 
 from __future__ import annotations
@@ -11,10 +12,20 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from . import _core
+from ._errors import error
 
 NAMES: dict[str, str] = {
+    "logitree.ChainParams": "logitree.samplers.ChainParams",
+    "logitree.LogProbs": "logitree.metrics.LogProbs",
+    "logitree.Sampler": "logitree.samplers.Sampler",
+    "logitree.SamplingParams": "logitree.samplers.SamplingParams",
     "logitree.elizaos.Span": "logitree.elizaos.TokenTreePath",
+    "logitree.engines.BatchSession": "logitree.engines.Session",
+    "logitree.engines.BeamEngine": "logitree.engines.Engine",
+    "logitree.engines.BeamSession": "logitree.engines.Session",
 }
 """Old name of a module -> where it is now."""
 
@@ -22,8 +33,15 @@ ATTRIBUTES: dict[str, str] = {
     "Vocabulary.eog_ids": "end_tokens",
     "Step.origin": "source",
     "Token.id": "token",
+    "OneOf.tokenizations": "is_spelled",
+    "RtpTree.paths": "item_walk",
 }
 """Class and old name -> new name."""
+
+VALUES: dict[str, Callable[[Any], Any]] = {
+    "OneOf.tokenizations": lambda spelled: "canonical" if spelled else "all",
+}
+"""Class and old name -> what it was, of what the new name is, where the two differ."""
 
 METHODS: dict[str, str] = {
     "Matcher.mask": "allowed().mask()",
@@ -43,6 +61,35 @@ KEYWORDS: dict[str, dict[str, str]] = {
 """Class and method -> {old keyword: new keyword}."""
 
 
+OPERATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "and_": ("a & b", np.bitwise_and),
+    "or_": ("a | b", np.bitwise_or),
+    "xor": ("a ^ b", np.bitwise_xor),
+    "and_not": ("a & ~b", lambda a, b, out: np.bitwise_and(a, ~b, out=out)),
+    "not_": ("new(size, fill=True) & ~a", lambda a, full, out: np.bitwise_and(full, ~a, out=out)),
+}
+"""Old function of `logitree.masks` -> NumPy's expression, and what computes it."""
+
+MESSAGES: dict[str, str] = {
+    "constraint": "{name} is a constraint of 0.1: derive it from logitree.Constraint",
+    "engine": "{name} is an engine of 0.1: derive it from logitree.engines.Engine, and its sessions from "
+    "logitree.engines.Session",
+    "session": "{name} is a session of 0.1: derive it from logitree.engines.Session",
+    "beam_session": "beam_session goes with the next release: use batch_session(rows, forks=True), its evaluate_rows "
+    "and reorder",
+    "Grammar.tools": "Grammar.tools is Protocol.named(name).constraint(tools=tools) now; 'hermes' is one of the names",
+    "OneOf(tokenizations=)": "tokenizations= of OneOf goes with the next release: {new}",
+    "tokenizations=": 'tokenizations= is tokenization= now: write tokenization="{new}"',
+    "all": 'tokenization="all" is "any" now',
+}
+"""What else warns, and with which text."""
+
+
+def deprecated(what: str, *, stacklevel: int = 3, **given: str) -> None:
+    """Warns with a message of the table. `stacklevel`: 2 is the function that says so, 3 its caller."""
+    warnings.warn(MESSAGES[what].format(**given), DeprecationWarning, stacklevel=stacklevel)
+
+
 def warn(old: str, new: str, *, stacklevel: int = 3) -> None:
     """Says that a name is deprecated, and which one replaces it."""
     warnings.warn(f"{old} is {new} now", DeprecationWarning, stacklevel=stacklevel)
@@ -53,7 +100,7 @@ def of_module(module: str, name: str) -> Any:
     new = NAMES.get(f"{module}.{name}")
     if new is None:
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
-    warn(f"{module}.{name}", new)
+    warn(f"{module}.{name}", new, stacklevel=4)
     owner, _, member = new.rpartition(".")
     return getattr(importlib.import_module(owner), member)
 
@@ -62,9 +109,7 @@ class OldConstraint(_core.Constraint):
     """A constraint of 0.1: an object without the base class, whose abilities are looked up."""
 
     def __init__(self, given: Any) -> None:
-        name = type(given).__name__
-        help = "derive it from logitree.Constraint"
-        warnings.warn(f"{name} is a constraint of 0.1: {help}", DeprecationWarning, stacklevel=4)
+        deprecated("constraint", name=type(given).__name__, stacklevel=4)
         self._given = given
         abilities = ("bind", "answer_start", "value", "span_chains", "span_stream")
         vars(self).update({name: getattr(given, name) for name in abilities if hasattr(given, name)})
@@ -76,22 +121,44 @@ class OldConstraint(_core.Constraint):
 
 
 def install(classes: Mapping[str, type]) -> None:
-    """Gives the classes their old names."""
+    """Gives those of the classes that are in the tables their old names."""
     for path, new in ATTRIBUTES.items():
         owner, _, old = path.partition(".")
-        setattr(classes[owner], old, _attribute(path, new))
+        if owner in classes:
+            setattr(classes[owner], old, _attribute(path, new))
     for path, new in METHODS.items():
         owner, _, old = path.partition(".")
-        setattr(classes[owner], old, _warning(getattr(classes[owner], old), path, new))
+        if owner in classes:
+            setattr(classes[owner], old, _warning(getattr(classes[owner], old), path, new))
     for path, renamed in KEYWORDS.items():
         owner, _, method = path.partition(".")
-        setattr(classes[owner], method, _method(classes[owner], path, method, renamed))
+        if owner in classes:
+            setattr(classes[owner], method, _method(classes[owner], path, method, renamed))
+
+
+def operations() -> dict[str, Callable[..., Any]]:
+    """The old functions of `logitree.masks` by name."""
+    return {name: _operation(name, *how) for name, how in OPERATIONS.items()}
+
+
+def _operation(name: str, text: str, operation: Callable[..., Any]) -> Callable[..., Any]:
+    def combine(a: Any, b: Any, out: Any = None) -> Any:
+        warn(f"masks.{name}", f"NumPy's {text}")
+        full = _core.mask_new(b, fill=True) if name == "not_" else b
+        a, b = np.asarray(a).view(np.int32), np.asarray(full).view(np.int32)
+        if a.shape[-1] != b.shape[-1] or (name != "not_" and a.shape != b.shape):
+            raise error(_core.MaskError, f"masks of the shapes {a.shape} and {b.shape}")
+        made = operation(a, b, out=None if out is None else np.asarray(out).view(np.int32))
+        return made if out is None else out
+
+    return combine
 
 
 def _attribute(path: str, new: str) -> property:
     def read(self: Any) -> Any:
         warn(path, new)
-        return getattr(self, new)
+        value = getattr(self, new)
+        return VALUES[path](value) if path in VALUES else value
 
     return property(read, doc=f"Deprecated: `{new}`.")
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from . import _core
+from . import _core, _renamed
 from ._certain import Speller
 from ._constraint import Context, OneOf, Typed, bind_in
 from ._core import Constraint
@@ -47,11 +46,10 @@ def read_tokenization(
     if old is not None:
         if value != "auto":
             raise TypeError("both tokenization= and tokenizations=, its old name: give the first")
-        message = f'tokenizations= is tokenization= now: write tokenization="{"any" if old == "all" else old}"'
-        warnings.warn(message, DeprecationWarning, stacklevel=stacklevel)
         value = "any" if old == "all" else old
+        _renamed.deprecated("tokenizations=", new=value, stacklevel=stacklevel + 1)
     if isinstance(value, str) and value == "all":
-        warnings.warn('tokenization="all" is "any" now', DeprecationWarning, stacklevel=stacklevel)
+        _renamed.deprecated("all", stacklevel=stacklevel + 1)
         value = "any"
     if not isinstance(value, str) or value not in words:
         shown = ", ".join(f'"{word}"' for word in words)

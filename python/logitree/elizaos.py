@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _progress, _renamed
 from ._core import (
@@ -140,5 +140,7 @@ def payload(model_id: str | None, descriptors: Iterable[dict[str, Any] | None]) 
     return {"modelId": model_id, "descriptors": kept} if kept else None
 
 
-def __getattr__(name: str) -> Any:
-    return _renamed.of_module(__name__, name)
+if not TYPE_CHECKING:  # a type checker knows no old names, so that it marks misspelled ones
+
+    def __getattr__(name: str) -> Any:
+        return _renamed.of_module(__name__, name)

@@ -11,14 +11,7 @@ and ``new(size, fill=True) & ~a`` for the ids that are not in ``a``.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from logitree import _core
-from logitree._errors import error
+from logitree import _core, _renamed
 
 new = _core.mask_new
 words = _core.mask_words
@@ -48,28 +41,5 @@ __all__ = [
     "words",
 ]
 
-_FORMER: dict[str, tuple[str, Callable[..., Any]]] = {
-    "and_": ("a & b", np.bitwise_and),
-    "or_": ("a | b", np.bitwise_or),
-    "xor": ("a ^ b", np.bitwise_xor),
-    "and_not": ("a & ~b", lambda a, b, out: np.bitwise_and(a, ~b, out=out)),
-    "not_": ("new(size, fill=True) & ~a", lambda a, full, out: np.bitwise_and(full, ~a, out=out)),
-}
-
-
-def _former(name: str, text: str, operation: Callable[..., Any]) -> Callable[..., Any]:
-    """A set operation that was here, for one release."""
-
-    def combine(a: Any, b: Any, out: Any = None) -> Any:
-        warnings.warn(f"masks.{name} is NumPy's own: {text}", DeprecationWarning, stacklevel=2)
-        a, b = np.asarray(a).view(np.int32), np.asarray(new(b, fill=True) if name == "not_" else b).view(np.int32)
-        if a.shape[-1] != b.shape[-1] or (name != "not_" and a.shape != b.shape):
-            raise error(_core.MaskError, f"masks of the shapes {a.shape} and {b.shape}")
-        made = operation(a, b, out=None if out is None else np.asarray(out).view(np.int32))
-        return made if out is None else out
-
-    return combine
-
-
 # Not by the module's __getattr__: Python looks up every name of such a module the slow way.
-globals().update({name: _former(name, *how) for name, how in _FORMER.items()})
+globals().update(_renamed.operations())

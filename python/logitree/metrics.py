@@ -9,8 +9,10 @@ from logitree._core import (
     log_sum_exp,
     surprisal,
 )
+from logitree._events import LogProbs
 
 __all__ = [
+    "LogProbs",
     "Measures",
     "RollingPerplexity",
     "TokenHistory",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from logitree import _core
 from logitree._core import Random, Sampler, custom, dry_breakers, top_candidates
-from logitree._params import ChainParams
+from logitree._params import ChainParams, SamplingParams
 
 if TYPE_CHECKING:
     from logitree._core import Vocabulary
@@ -20,6 +20,7 @@ __all__ = [
     "ChainParams",
     "Random",
     "Sampler",
+    "SamplingParams",
     "adaptive_p",
     "custom",
     "dist",

@@ -90,8 +90,8 @@ def test_an_unknown_keyword_says_what_it_resembles(keyword: str, message: str) -
 def test_type_checkers_see_every_option() -> None:
     parameters = inspect.signature(lt.generate).parameters
     named = {name for name, one in parameters.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
-    assert named - {"n"} == set(lt.GenerateOptions.__annotations__) - set(lt.SamplingParams.__annotations__)
-    assert set(lt.ChainParams.__annotations__) - set(lt.SamplingParams.__annotations__) == {"seed"}
+    assert named - {"n"} == set(lt.GenerateOptions.__annotations__) - set(lt.samplers.SamplingParams.__annotations__)
+    assert set(lt.samplers.ChainParams.__annotations__) - set(lt.samplers.SamplingParams.__annotations__) == {"seed"}
 
 
 def test_chains_and_json_forms_say_the_same() -> None:

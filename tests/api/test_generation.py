@@ -67,11 +67,6 @@ def test_an_engine_of_0_1_warns_and_works() -> None:
     ]
     with pytest.warns(DeprecationWarning, match="OldEngine"), pytest.raises(TypeError, match="searches no beams"):
         lt.beam_search(OldEngine(), "a", ["x", "y"])  # type: ignore[arg-type]
-    for name in ("BatchSession", "BeamSession", "BeamEngine"):
-        with pytest.warns(DeprecationWarning, match=f"{name} is (Session|Engine) now"):
-            assert getattr(lt.engines, name) in (Session, Engine)
-    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
-        lt.engines.Nothing  # noqa: B018
 
 
 def test_an_engine_of_now_may_have_sessions_of_0_1() -> None:

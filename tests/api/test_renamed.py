@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from logitree import _renamed, masks
+from logitree import _renamed, masks, rtp
 from logitree._constraint import Context, constraint_of
 
 VOCABULARY = lt.Vocabulary.from_tokens([b"a", b"b", b"</s>"], end_tokens=[2])
@@ -33,6 +33,8 @@ def owners() -> dict[str, Any]:
         "Decoder": decoder(),
         "Batch": lt.Batch(VOCABULARY),
         "Catalogue": lt.Catalogue.from_codes([[0, 1]]),
+        "OneOf": lt.OneOf(["a"], tokenize=lambda text: [0]),
+        "RtpTree": rtp.load_tree('{"prefix_dict": {"1": [2]}}', vocabulary_size=3),
     }
 
 
@@ -40,8 +42,9 @@ def owners() -> dict[str, Any]:
 def test_an_old_name_of_a_module_warns_and_is_the_new_one(path: str) -> None:
     module, _, old = path.rpartition(".")
     new_module, _, new = _renamed.NAMES[path].rpartition(".")
-    with pytest.warns(DeprecationWarning, match=f"{path} is {_renamed.NAMES[path]} now"):
+    with pytest.warns(DeprecationWarning, match=f"{path} is {_renamed.NAMES[path]} now") as caught:
         found = getattr(importlib.import_module(module), old)
+    assert caught[0].filename == __file__
     assert found is getattr(importlib.import_module(new_module), new)
     with pytest.raises(AttributeError, match="no_such"):
         importlib.import_module(module).no_such  # noqa: B018
@@ -52,7 +55,8 @@ def test_an_old_attribute_warns_and_is_the_new_one(path: str) -> None:
     owner, _, old = path.partition(".")
     thing, new = owners()[owner], _renamed.ATTRIBUTES[path]
     with pytest.warns(DeprecationWarning, match=f"{path} is {new} now") as caught:
-        assert getattr(thing, old) == getattr(thing, new)
+        found = getattr(thing, old)
+    assert found == _renamed.VALUES.get(path, lambda value: value)(getattr(thing, new))
     assert caught[0].filename == __file__
 
 
@@ -74,6 +78,13 @@ def test_an_old_keyword_warns_and_becomes_the_new_one(path: str) -> None:
     for old, new in _renamed.KEYWORDS[path].items():
         with pytest.warns(DeprecationWarning, match=rf"\({old}=\) is {new}= now"), contextlib.suppress(TypeError):
             called(**{old: [2] if new == "end_tokens" else 2})
+
+
+def test_an_old_tokenization_has_its_old_values() -> None:
+    with pytest.deprecated_call():
+        assert lt.OneOf(["a"]).tokenizations == "all"  # type: ignore[attr-defined]
+    with pytest.deprecated_call():
+        assert lt.OneOf(["a"], tokenize=lambda text: [0]).tokenizations == "canonical"  # type: ignore[attr-defined]
 
 
 def test_old_keywords_reach_their_place() -> None:

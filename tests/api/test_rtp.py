@@ -353,8 +353,6 @@ def test_a_search_never_ends_in_the_error_state() -> None:
     tree = rtp.load_tree(json.dumps({"prefix_dict": keys}), vocabulary_size=12)
     assert (tree.report.items, tree.report.errors) == (2, 2)
     found = lt.beam_search(HashModel(12), [[1]], tree.item_walk, width=8)[0]
-    with pytest.deprecated_call():
-        assert tree.paths is tree.item_walk
     assert {hypothesis.tokens for hypothesis in found} == {(5, 8, 2), (6, 2)}
     assert tree.walk.allowed(tree.walk.start).tolist() == [4, 5, 6, 7]
     assert tree.is_error(tree.walk.find([7]) or -1)

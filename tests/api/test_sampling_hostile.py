@@ -40,7 +40,7 @@ def parameters() -> list[tuple[str, str, str]]:
 def keywords() -> list[tuple[str, str]]:
     """Keyword and annotation of each numeric keyword of whole chains."""
     numeric = []
-    for name, annotation in lt.ChainParams.__annotations__.items():
+    for name, annotation in lt.samplers.ChainParams.__annotations__.items():
         text = annotation if isinstance(annotation, str) else getattr(annotation, "__forward_arg__", str(annotation))
         text = text.removesuffix(" | None")
         if text in {"int", "float"}:

@@ -86,7 +86,7 @@ def test_keywords_of_chains(vocabulary: lt.Vocabulary) -> None:
         lt.Chain.llama_cpp(wxyzv=2)  # type: ignore[call-arg]
     usual = re.fullmatch(r"known: (.*) and (\d+) more, in docs/samplers.md", str(caught.value.help))
     assert usual
-    shown, known = set(usual[1].split(", ")), set(lt.ChainParams.__annotations__)
+    shown, known = set(usual[1].split(", ")), set(lt.samplers.ChainParams.__annotations__)
     assert shown < known
     aliases = {alias for row in _core.sampler_table() for p in row["parameters"] for alias in p["aliases"]}
     assert len(known - aliases) <= len(shown) + int(usual[2]) <= len(known)

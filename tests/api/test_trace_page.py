@@ -35,7 +35,7 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def alone(
-    logits: np.ndarray, allowed: list[int], samplers: list[lt.Sampler]
+    logits: np.ndarray, allowed: list[int], samplers: list[lt.samplers.Sampler]
 ) -> tuple[dict[int, float], dict[int, str]]:
     """What is left after the samplers, and which sampler cut each other token: one chain for each beginning."""
     banned = np.full(len(logits), -np.inf, np.float32)

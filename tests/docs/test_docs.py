@@ -197,7 +197,7 @@ def test_the_surface_is_what_docs_list() -> None:
 def members_are_listed(section: str, things: dict[str, object], prefix: str) -> None:
     """Every method, property and field of the classes has its row."""
     for named, thing in things.items():
-        if not inspect.isclass(thing) or (prefix and getattr(logitree, named, None) is thing):
+        if not inspect.isclass(thing) or (prefix and vars(logitree).get(named) is thing):
             continue
         own = {n for n in vars(thing) if not n.startswith("_")}
         own |= {n for n in vars(thing).get("__annotations__", {}) if not n.startswith("_")}

@@ -40,7 +40,7 @@ class Kind:
     name: str
     draw: Callable[[random.Random, World], Arguments]
     theirs: Callable[[Arguments, World], int]
-    make: Callable[..., lt.Sampler] | None = None
+    make: Callable[..., lt.samplers.Sampler] | None = None
     """Our constructor, where it is not simply named as the sampler."""
     selects: bool = False
     """Whether it selects a candidate; nothing may follow it."""
@@ -53,10 +53,10 @@ class Kind:
     most: int = 2**20
     """The most candidates for which llama.cpp takes no seconds."""
 
-    def ours(self, arguments: Arguments) -> lt.Sampler:
+    def ours(self, arguments: Arguments) -> lt.samplers.Sampler:
         """Our sampler for the same arguments."""
         make = self.make or getattr(lt.samplers, self.name)
-        sampler: lt.Sampler = make(*arguments)
+        sampler: lt.samplers.Sampler = make(*arguments)
         return sampler
 
 
@@ -174,7 +174,7 @@ def dry(pick: random.Random, world: World) -> Arguments:
 
 
 @functools.cache
-def our_dry(multiplier: float, base: float, allowed: int, last_n: int, breakers: int) -> lt.Sampler:
+def our_dry(multiplier: float, base: float, allowed: int, last_n: int, breakers: int) -> lt.samplers.Sampler:
     return lt.samplers.dry(multiplier, base, allowed, last_n, our_breakers(breakers))
 
 
@@ -184,7 +184,7 @@ def our_breakers(at: int) -> list[list[int]]:
 
 
 @functools.cache
-def our_infill() -> lt.Sampler:
+def our_infill() -> lt.samplers.Sampler:
     return lt.samplers.infill(parity_vocabulary.ours())
 
 

@@ -94,7 +94,7 @@ STALE = [lt.samplers.top_k(3), lt.samplers.logit_bias({2: -np.inf})]
 @pytest.mark.parametrize(
     "last", [lt.samplers.dist(0), lt.samplers.top_p(0.5), lt.samplers.typ_p(0.5)], ids=lambda sampler: sampler.name
 )
-def test_best_held_to_be_at_inf_is_an_error(last: lt.Sampler) -> None:
+def test_best_held_to_be_at_inf_is_an_error(last: lt.samplers.Sampler) -> None:
     logits = np.array([0.0, 1.0, 2.0, 0.5], np.float32)
     with pytest.raises(lt.LogitsError, match="computes NaN here"):
         lt.Chain([*STALE, last]).parity().apply(logits)

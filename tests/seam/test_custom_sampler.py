@@ -19,7 +19,7 @@ Logits = npt.NDArray[np.float32]
 LOGITS = np.array([0.5, 2.0, -1.0, 1.5, 0.0], np.float32)
 
 
-def chain(fn: object, *before: lt.Sampler, **options: Any) -> lt.Chain:
+def chain(fn: object, *before: lt.samplers.Sampler, **options: Any) -> lt.Chain:
     return lt.Chain(
         [
             *before,

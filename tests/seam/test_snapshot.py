@@ -29,7 +29,7 @@ def run(chain: lt.Chain, first: int, last: int) -> list[int]:
 
 
 @pytest.mark.parametrize("sampler", examples(), ids=stable_repr)
-def test_a_description_builds_the_sampler_again(sampler: lt.Sampler) -> None:
+def test_a_description_builds_the_sampler_again(sampler: lt.samplers.Sampler) -> None:
     built = [
         eval(repr(sampler), NAMES),
         pickle.loads(pickle.dumps(sampler)),
@@ -38,13 +38,13 @@ def test_a_description_builds_the_sampler_again(sampler: lt.Sampler) -> None:
     ]
     expected = run(complete(sampler), 0, 12)
     for again in built:
-        assert isinstance(again, lt.Sampler)
+        assert isinstance(again, lt.samplers.Sampler)
         assert (again.name, repr(again)) == (sampler.name, repr(sampler))
         assert run(complete(again), 0, 12) == expected
 
 
 @pytest.mark.parametrize("sampler", examples(), ids=stable_repr)
-def test_a_run_continues_from_a_pickle_and_from_a_snapshot(sampler: lt.Sampler) -> None:
+def test_a_run_continues_from_a_pickle_and_from_a_snapshot(sampler: lt.samplers.Sampler) -> None:
     whole = run(complete(sampler), 0, 12)
     chain = complete(sampler)
     assert run(chain, 0, 5) == whole[:5]

@@ -42,14 +42,14 @@ def constructors() -> list[str]:
     return [name for name in found if name not in {"custom", "infill"}]
 
 
-def examples() -> list[lt.Sampler]:
+def examples() -> list[lt.samplers.Sampler]:
     """At least one of each."""
     return [
         getattr(lt.samplers, name)(**arguments) for name in constructors() for arguments in ARGUMENTS.get(name, [{}])
     ]
 
 
-def complete(sampler: lt.Sampler, seed: int = 0) -> lt.Chain:
+def complete(sampler: lt.samplers.Sampler, seed: int = 0) -> lt.Chain:
     """A chain of it that picks."""
     try:
         lt.Chain([sampler, lt.samplers.dist(seed)])

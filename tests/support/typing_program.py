@@ -12,7 +12,7 @@ import numpy.typing as npt
 from typing_extensions import assert_type
 
 import logitree as lt
-from logitree.engines import BeamEngine, Engine
+from logitree.engines import Engine
 from logitree.engines.llama_cpp import LlamaCpp
 
 
@@ -46,7 +46,7 @@ def masks(matcher: lt.Matcher, vocabulary: lt.Vocabulary) -> None:
 
 
 def chains(vocabulary: lt.Vocabulary) -> lt.Chain:
-    params: lt.ChainParams = {"seed": 0, "mirostat": 2, "logit_bias": {1: 0.5}}
+    params: lt.samplers.ChainParams = {"seed": 0, "mirostat": 2, "logit_bias": {1: 0.5}}
     assert_type(lt.Chain.llama_cpp(**params), lt.Chain)
     lt.Chain.llama_cpp(temprature=0.2)  # type: ignore[call-arg]
     lt.Chain.parse("top_k", top_k=0.5)  # type: ignore[arg-type]
@@ -77,7 +77,7 @@ def generations(engine: LlamaCpp) -> str | None:
     assert_type(lt.generate(engine, "Hello").value, str)
     options: lt.GenerateOptions = {"max_tokens": None, "stop": "x", "top_k": 5, "seed": -1}
     assert_type(lt.generate(engine, "Hello", n=2, **options), lt.Generations[Any])
-    sampling: lt.SamplingParams = {"temperature": 0.5}
+    sampling: lt.samplers.SamplingParams = {"temperature": 0.5}
     lt.generate(engine, "Hello", **sampling)
     assert_type(lt.generate(engine, ["Hello", "Hi"], [int, lt.Grammar.regex("a")]), lt.Generations[Any])
     lt.generate(engine, "Hello", temprature=0.2)  # type: ignore[call-overload]
@@ -104,7 +104,7 @@ async def events(engine: LlamaCpp) -> str:
 
 
 def beams(engine: LlamaCpp, paths: lt.beams.TokenWalk) -> None:
-    as_engine: BeamEngine = engine
+    as_engine: Engine = engine
     found = lt.beam_search(as_engine, [[1, 2], [3]], paths, width=[3, 5, 2], on_step=lambda step: None)
     assert_type(found, list[list[lt.beams.Hypothesis]])
 

@@ -16,10 +16,10 @@ default.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .. import _renamed
 from ._costs import PassCosts
 from ._engine import Engine, Messages
 from ._old import OldEngine
@@ -48,8 +48,7 @@ def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
     if isinstance(model, Engine):
         return model
     if not isinstance(model, type) and all(hasattr(model, name) for name in ("encode", "session")):
-        help = "derive it from logitree.engines.Engine, and its sessions from logitree.engines.Session"
-        warnings.warn(f"{type(model).__name__} is an engine of 0.1: {help}", DeprecationWarning, stacklevel=3)
+        _renamed.deprecated("engine", name=type(model).__name__, stacklevel=4)
         return OldEngine(model)
     if isinstance(model, tuple) and len(model) == 2:
         from .transformers import Transformers
@@ -76,12 +75,7 @@ def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
     raise TypeError(f"{shown} is no model: {help}")
 
 
-_OLD = {"BatchSession": Session, "BeamSession": Session, "BeamEngine": Engine}
-"""Names of 0.1, which go with the next release."""
+if not TYPE_CHECKING:  # a type checker knows no old names, so that it marks misspelled ones
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _OLD:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"logitree.engines.{name} is {_OLD[name].__name__} now", DeprecationWarning, stacklevel=2)
-    return _OLD[name]
+    def __getattr__(name: str) -> Any:
+        return _renamed.of_module(__name__, name)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import _core
+from .. import _core, _renamed
 from .._errors import EngineError
 from ._costs import PassCosts
 from ._session import InTurns, Session, as_session
@@ -97,6 +96,5 @@ class Engine(ABC):
         """The form of 0.1: a batch session with forks, by `begin(prompts)` and `step(parents, tokens)`."""
         from ._old import OldRows
 
-        help = "use batch_session(rows, forks=True), its evaluate_rows and reorder"
-        warnings.warn(f"beam_session goes with the next release: {help}", DeprecationWarning, stacklevel=2)
+        _renamed.deprecated("beam_session")
         return OldRows(self.batch_session(rows, tokens, forks=True))

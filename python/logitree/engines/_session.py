@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import _renamed
 from .._errors import EngineError
 
 Logits = npt.NDArray[np.float32]
@@ -118,8 +118,7 @@ def as_session(session: Any) -> Session:
         return session
     from ._old import OldSession
 
-    help = "derive it from logitree.engines.Session"
-    warnings.warn(f"{type(session).__name__} is a session of 0.1: {help}", DeprecationWarning, stacklevel=3)
+    _renamed.deprecated("session", name=type(session).__name__, stacklevel=4)
     return OldSession(session)
 
 

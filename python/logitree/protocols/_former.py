@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 from typing import Any
 
+from .. import _renamed
 from .._core import ConstraintError, Grammar
 from .._errors import ValueMismatchError, error
 from .._schemas import grammar_of
@@ -35,8 +35,7 @@ def tools_grammar(
     **options: Any,
 ) -> Grammar:
     """What `Grammar.tools` describes."""
-    help = "Protocol.named(name).constraint(tools=tools); 'hermes' is one of the names"
-    warnings.warn(f"Grammar.tools is now {help}", DeprecationWarning, stacklevel=2)
+    _renamed.deprecated("Grammar.tools")
     named = named_tools(tools)
     if not named:
         raise error(ConstraintError, "there are no tools", help="give at least one")

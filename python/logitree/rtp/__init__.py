@@ -6,6 +6,7 @@ another; `Config` reads the settings of a deployment and of a request. It knows 
 
 from __future__ import annotations
 
+from .. import _renamed
 from ._config import Config
 from ._matchers import GrammarProcessor, ThinkProcessor
 from ._problems import ConfigError, Problem
@@ -36,3 +37,5 @@ __all__ = [
     "load_tree",
     "slate",
 ]
+
+_renamed.install({"RtpTree": RtpTree})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import io
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from typing import IO, Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from .. import _core
 from .._errors import error, file_error
 from .._progress import OnProgress, telling
-from ..catalogue import Catalogue, ItemWalk
+from ..catalogue import Catalogue
 from ._document import Document, read_document
 from ._expand import NO_KEY, TreeBuilder
 from ._report import BEYOND, Findings, Report
@@ -53,12 +52,6 @@ class RtpTree:
             state = self.walk.find(tokens)
             if state is not None:
                 self.end_weights[state] = weight
-
-    @property
-    def paths(self) -> ItemWalk:
-        """The former name of `item_walk`."""
-        warnings.warn("RtpTree.paths is now item_walk", DeprecationWarning, stacklevel=2)
-        return self.item_walk
 
     def is_error(self, state: int) -> bool:
         """Whether a state of `walk` is that of a candidate without a key."""
