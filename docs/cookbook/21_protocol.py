@@ -5,7 +5,7 @@ from logitree.engines.llama_cpp import bundled_model
 from logitree.protocols import Protocol
 
 model = engines.open(bundled_model())
-protocol = Protocol.of(model)
+protocol = Protocol.named("hermes")  # this model has no form of its own; Protocol.of(model) finds that of others
 tools = {"weather": {"properties": {"city": {"enum": ["Paris", "Rome"]}}, "required": ["city"]}}
 constraint = protocol.constraint(tools=tools, tool_choice="required", parallel=False)
 (call,) = generate(model, "How is the weather in Rome?", constraint, temperature=0).value.tool_calls

@@ -1,15 +1,18 @@
-"""Chat templates that are run: what hostile ones may use, and what rendering gives."""
+"""Chat templates that are run: what hostile ones may use, and which forms are recognised in and derived from them."""
 
 from __future__ import annotations
 
+import sys
 import time
 import tracemalloc
+from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 
-from logitree.protocols import _template
+import logitree as lt
+from logitree.protocols import Block, Protocol, _derive, _recognise, _template, _turns
 from logitree.protocols._template import ChatTemplate, TemplateFailed
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -107,3 +110,154 @@ def test_a_template_is_compiled_once() -> None:
     assert _template.compiled("{{ 1 }}") is _template.compiled("{{ 1 }}")
     with pytest.raises(TemplateFailed):
         _template.compiled("{% if %}")
+
+
+def template(
+    call: str, *, between: str = "", before: str = "", after: str = "", think: str = "", content: str = "%"
+) -> str:
+    """A template in ChatML: `call` for each call `c`, between `before` and `after`; `think` for the reasoning `r`;
+    `content` with % for its text."""
+    texts = content.replace("%", "{{ m.content }}")
+    return (
+        "{%- for m in messages %}<|im_start|>{{ m.role ~ '\\n' }}"
+        "{%- if m.role == 'assistant' %}"
+        + (f"{{%- set r = m.reasoning_content %}}{{%- if r %}}{think}{{% endif %}}" if think else "")
+        + f"{{%- if m.content %}}{texts}{{% endif %}}"
+        + (
+            f"{{%- if m.tool_calls %}}{before}{{%- for t in m.tool_calls %}}{{%- set c = t.function %}}{call}"
+            f"{{%- if not loop.last %}}{between}{{% endif %}}{{%- endfor %}}{after}{{%- endif %}}"
+            if call
+            else ""
+        )
+        + "{%- else %}{{ m.content }}{%- endif %}<|im_end|>\n{%- endfor %}"
+        "{%- if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{%- endif %}"
+    )
+
+
+JSON = '{"name": "{{ c.name }}", "arguments": {{ c.arguments|tojson }}}'
+THINK = "<think>\n{{ r }}\n</think>\n\n"
+HERMES = "{{ '<tool_call>\n' }}" + JSON + "{{ '\n</tool_call>' }}"
+KNOWN = {
+    "hermes": template(HERMES, between="{{ '\n' }}"),
+    "qwen3": template(HERMES, between="{{ '\n' }}", think=THINK),
+    "mistral_args": template("[TOOL_CALLS]{{ c.name }}[ARGS]{{ c.arguments|tojson }}"),
+    "deepseek_v3_1": template(
+        "<｜tool▁call▁begin｜>{{ c.name }}<｜tool▁sep｜>{{ c.arguments|tojson }}<｜tool▁call▁end｜>",
+        before="<｜tool▁calls▁begin｜>",
+        after="<｜tool▁calls▁end｜>",
+        think="<think>{{ r }}</think>",
+    ),
+    "granite_3": template(JSON, before="<|tool_call|>[", between="{{ ', ' }}", after="]"),
+}
+PAIRS = (
+    "<use {{ c.name }}>{{ '\n' }}{% for k, v in c.arguments|items %}<arg {{ k }}>"
+    "{{ v if v is string else v|tojson }}</arg>{{ '\n' }}{% endfor %}</use>"
+)
+DERIVED = {
+    "tags": template("<CALL>" + JSON + "</CALL>", between="{{ '\n' }}", think="<R>{{ r }}</R>{{ '\n' }}"),
+    "a list": template(JSON, before="<|acts|>[", between="{{ ', ' }}", after="]<|end_acts|>"),
+    "names in tags": template("<f={{ c.name }}>{{ c.arguments|tojson }}</f>"),
+    "names as keys": template(
+        '{"{{ c.name }}": {{ c.arguments|tojson }}}', before="<|t|>[", between=", ", after="]<|/t|>"
+    ),
+    "frames": template(
+        "<|do|>{{ c.name }} {{ c.arguments|tojson }}<|done|>", content="<|say|>%<|said|>", think="<|r|>{{ r }}<|/r|>"
+    ),
+    "no calls": template(""),
+}
+"""Forms that are in no table."""
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_a_form_is_recognised_by_what_the_template_writes(name: str) -> None:
+    assert Protocol.recognise(template=KNOWN[name]) == Protocol.named(name)
+    engine = SimpleNamespace(chat_template={"tool_use": KNOWN[name], "default": ""}, vocabulary=bare())
+    assert Protocol.of(engine) == Protocol.named(name)
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_a_form_is_derived_from_what_the_template_writes(name: str) -> None:
+    with pytest.raises(lt.ConstraintError, match="no protocol reads and allows what the chat template writes"):
+        Protocol.recognise(template=DERIVED[name])
+    engine = SimpleNamespace(chat_template=DERIVED[name], vocabulary=bare())
+    protocol = Protocol.of(engine)
+    assert protocol == Protocol.from_template(DERIVED[name])
+    assert protocol.turn_end == ("<|im_end|>",)
+    writer = _turns.written_by(DERIVED[name])
+    kinds: set[tuple[bool, bool, int]] = set()
+    for turn in _derive.random_turns(writer, 30, protocol.markers, seed=1):
+        assert turn.mismatch(protocol, _turns.probe_tools()) == ""
+        assert turn.refusal(protocol, _turns.probe_tools()) == ""
+        kinds.add((turn.reasoning is not None, bool(turn.content), len(turn.calls)))
+    assert {calls for _, _, calls in kinds} == ({0} if name == "no calls" else {0, 1, 2})
+
+
+def bare() -> lt.Vocabulary:
+    return lt.Vocabulary.from_tokens([bytes([b]) for b in range(256)] + [b"</s>"], end_tokens=[256])
+
+
+def test_a_derived_form_is_a_protocol_like_every_other() -> None:
+    made = Protocol.from_template(DERIVED["tags"])
+    assert made.reasoning == Block("<R>", "</R>", "\n")
+    assert made.calls is not None
+    assert (made.calls.head, made.calls.tail) == ('<CALL>{"name": "', "}</CALL>")
+    assert set(made.markers) == {"<R>", "</R>", "<CALL>", "</CALL>"}
+    words = [*made.markers, "<|im_end|>"]
+    tokens = [bytes([b]) for b in range(256)] + [word.encode() for word in words]
+    vocabulary = lt.Vocabulary.from_tokens(tokens, kinds=["normal"] * 256 + ["control"] * 5, end_tokens=[260])
+    tools = {"f": {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}}
+    constraint = made.constraint(tools=tools, tool_choice="required", reasoning=0)
+    matcher = constraint.matcher(vocabulary)
+    assert vocabulary.decode(matcher.forced_tokens(), skip_special=False) == b'<CALL>{"name": "f", "arguments": {'
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (template("<t>{{ c.name }}({{ c.arguments|length }})</t>"), "neither JSON nor keys and values"),
+        (template("{{ c.name }}{{ c.arguments|tojson }}"), "no beginning of their own"),
+        (template("<t>{{ c.name }} {{ c.name }}{{ c.arguments|tojson }}</t>"), "its name 2 times"),
+        (template("<t>" + JSON.replace("tojson", "replace('city', 'town')|tojson") + "</t>"), "derived from the chat"),
+        ("{{ raise_exception('only images') }}", "only images"),
+        ("{% if %}", "TemplateSyntaxError"),
+    ],
+)
+def test_what_is_no_form_is_refused(source: str, said: str) -> None:
+    with pytest.raises(lt.ConstraintError, match=said):
+        Protocol.from_template(source)
+    with pytest.raises(lt.ConstraintError):
+        Protocol.of(SimpleNamespace(chat_template=source, vocabulary=bare()))
+
+
+def test_a_form_that_loses_a_part_is_not_chosen() -> None:
+    """Calls are hermes' own, and what is before them is no block of any protocol."""
+    source = template(HERMES, between="{{ '\n' }}", think="<thought>{{ r }}</thought>")
+    with pytest.raises(lt.ConstraintError, match="hermes: the content was read as '<thought>"):
+        Protocol.recognise(template=source)
+    assert Protocol.from_template(source).reasoning == Block("<thought>", "</thought>")
+
+
+def test_a_template_without_calls_has_the_form_that_the_vocabulary_says() -> None:
+    words = ["<|im_start|>", "<tool_call>"]
+    tokens = [bytes([b]) for b in range(256)] + [word.encode() for word in words]
+    vocabulary = lt.Vocabulary.from_tokens(tokens, kinds=["normal"] * 256 + ["control"] * 2)
+    assert Protocol.recognise(template=DERIVED["no calls"], vocabulary=vocabulary).name == "hermes"
+    described = "{# <tool_call> </tool_call> #}" + DERIVED["no calls"]
+    assert Protocol.recognise(template=described).name == "hermes"
+
+
+def test_without_jinja2_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for cached in (_template._environment_class, _turns.written_by, _recognise._found, _derive._derived):
+        cached.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    for find in (Protocol.recognise, lambda template: Protocol.from_template(template)):
+        with pytest.raises(lt.ConstraintError, match=r"jinja2 is not installed.*logitree\[templates\]"):
+            find(template=KNOWN["hermes"])
+
+
+def test_a_template_is_run_once_for_a_model() -> None:
+    Protocol.recognise(template=KNOWN["qwen3"])
+    began = time.perf_counter()
+    for _ in range(100):
+        Protocol.recognise(template=KNOWN["qwen3"])
+    assert time.perf_counter() - began < 1

@@ -97,7 +97,7 @@ class Protocol:
     turn_end: tuple[str, ...] = ()
     """Texts that end the turn, beside the vocabulary's end-of-generation tokens."""
     template: tuple[tuple[str, ...], ...] = ()
-    """Which texts a chat template of this family has: all of one of these."""
+    """Which texts a chat template of this family has, if it writes no calls: all of one of these."""
     tokens: tuple[tuple[str, ...], ...] = ()
     """Which tokens a vocabulary of this family has: all of one of these."""
 
@@ -116,20 +116,48 @@ class Protocol:
     def recognise(*, template: str | None = None, vocabulary: Vocabulary | None = None) -> Protocol:
         """The protocol of a chat template, or else of a vocabulary.
 
+        A template is run (in a sandbox, with bounds on its time and its output) on conversations with reasoning,
+        content and calls; the protocol is the first of `PROTOCOLS` that reads all of that as it was given, white space
+        round texts aside, and whose constraint allows it. Where a template writes no calls, those whose markers it
+        describes are tried, or else those that the vocabulary fits.
+
         Raises:
-            ConstraintError: neither is given, neither is recognised, or the vocabulary fits several protocols; the
-                message says what was looked for.
+            ConstraintError: neither is given; jinja2 is not installed (`pip install 'logitree[templates]'`), or the
+                template takes no conversation; no protocol reads what it writes, which the message shows; or, without
+                a template, the vocabulary fits none or several.
         """
         from ._recognise import recognise
 
         return recognise(template, vocabulary)
 
     @staticmethod
-    def of(engine: Any) -> Protocol:
-        """The protocol of an engine's model, by its chat template and its vocabulary.
+    def from_template(template: str, *, vocabulary: Vocabulary | None = None) -> Protocol:
+        """The form that a chat template writes, derived from it: for models of a family that has no entry.
+
+        Turns with chosen reasoning, content, calls and arguments are rendered as for `recognise`; markers, separators,
+        the style of arguments, ids and numbers of calls are what differs between them. The form is then proved: 100
+        random turns that the template writes are read as they were given, white space round texts aside, and allowed.
+        A template that writes no calls gives a form without calls.
+
+        Args:
+            template: in Jinja, as tokenizers have it.
+            vocabulary: its first end-of-generation token is the template's `eos_token`.
 
         Raises:
-            ConstraintError: as of `recognise`.
+            ConstraintError: jinja2 is not installed, or the template has no such form; the message says what does not
+                fit.
+        """
+        from ._derive import from_template
+
+        return from_template(template, vocabulary)
+
+    @staticmethod
+    def of(engine: Any) -> Protocol:
+        """The protocol of an engine's model: of its chat template as `recognise` finds it, or else as `from_template`
+        derives it; without a template, of its vocabulary.
+
+        Raises:
+            ConstraintError: as of both; the message says why neither gives one.
         """
         from ._recognise import of
 

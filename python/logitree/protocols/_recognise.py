@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from .._core import ConstraintError, Vocabulary
 from .._errors import error
+from ._derive import from_template
 from ._protocol import Protocol
 from ._table import NAMES, PROTOCOLS
+from ._template import TemplateFailed
+from ._turns import end_of_text, probe_tools, written_by
 
 
 def named(name: str) -> Protocol:
@@ -21,39 +26,86 @@ def named(name: str) -> Protocol:
 
 def recognise(template: str | None, vocabulary: Vocabulary | None) -> Protocol:
     """The protocol of a template, or else of a vocabulary; `Protocol.recognise` has the details."""
-    if template is None and vocabulary is None:
-        raise error(ConstraintError, "neither a template nor a vocabulary is given", help="give one of the two")
     if template is not None:
-        for protocol in PROTOCOLS:
-            if any(all(text in template for text in texts) for texts in protocol.template):
-                return protocol
-    found = [] if vocabulary is None else _fitting(vocabulary)
+        return _recognised(template, vocabulary)
+    if vocabulary is None:
+        raise error(ConstraintError, "neither a template nor a vocabulary is given", help="give one of the two")
+    found = _fitting(vocabulary)
     if len(found) == 1:
         return found[0]
-    if found and vocabulary is not None:
-        chosen = _by_name(vocabulary.name, found)
-        if chosen is not None:
-            return chosen
+    chosen = _by_name(vocabulary.name, found)
+    if chosen is not None:
+        return chosen
+    if found:
         names = ", ".join(protocol.name for protocol in found)
         help = "give the chat template, or Protocol.named(...) with one of them"
         raise error(ConstraintError, f"the vocabulary fits several protocols: {names}", help=help)
-    where = [name for name, given in (("template", template), ("vocabulary", vocabulary)) if given is not None]
-    looked = sorted(
-        {text for protocol in PROTOCOLS for texts in (*protocol.template, *protocol.tokens) for text in texts}
-    )
-    raise error(
-        ConstraintError,
-        f"no protocol is recognised in the {' or the '.join(where)}; looked for {', '.join(map(repr, looked))}",
-        help=f"name it: Protocol.named(...) with one of {', '.join(NAMES)}",
-    )
+    looked = sorted({text for protocol in PROTOCOLS for texts in protocol.tokens for text in texts})
+    message = f"no protocol is recognised in the vocabulary; looked for {', '.join(map(repr, looked))}"
+    raise error(ConstraintError, message, help=f"name it: Protocol.named(...) with one of {', '.join(NAMES)}")
 
 
 def of(engine: Any) -> Protocol:
     """The protocol of an engine's model; `Protocol.of` has the details."""
     template = engine.chat_template
-    if isinstance(template, dict):
+    if isinstance(template, Mapping):
         template = template.get("tool_use", template.get("default"))
-    return recognise(template if isinstance(template, str) else None, engine.vocabulary)
+    if not isinstance(template, str):
+        return recognise(None, engine.vocabulary)
+    found, wrong = _by_template(template, engine.vocabulary)
+    if found is not None:
+        return found
+    try:
+        return from_template(template, engine.vocabulary)
+    except ConstraintError as underivable:
+        raise error(ConstraintError, wrong, help=str(underivable)) from underivable
+
+
+def _recognised(template: str, vocabulary: Vocabulary | None) -> Protocol:
+    found, wrong = _by_template(template, vocabulary)
+    if found is None:
+        help = "Protocol.from_template derives its form where that is possible; or name it: Protocol.named(...)"
+        raise error(ConstraintError, wrong, help=help)
+    return found
+
+
+def _by_template(template: str, vocabulary: Vocabulary | None) -> tuple[Protocol | None, str]:
+    """The first protocol that reads and allows all that a template writes; or else what it writes.
+
+    Raises:
+        ConstraintError: the template takes no conversation.
+    """
+    fitting = () if vocabulary is None else tuple(protocol.name for protocol in _fitting(vocabulary))
+    try:
+        return _found(template, end_of_text(vocabulary), fitting)
+    except TemplateFailed as wrong:
+        help = f"name it: Protocol.named(...) with one of {', '.join(NAMES)}"
+        raise error(ConstraintError, f"the chat template takes no conversation: {wrong}", help=help) from wrong
+
+
+@lru_cache(maxsize=32)
+def _found(template: str, eos: str, fitting: tuple[str, ...]) -> tuple[Protocol | None, str]:
+    writer = written_by(template, eos)
+    turns = tuple(turn for _, turn in writer.turns())
+    shown = "".join((template, *writer.prompts, *(turn.text for turn in turns)))
+    written = "".join(turn.text for turn in turns)
+    if writer.writes_calls:
+        likely = [p for p in PROTOCOLS if p.calls is not None and p.calls.trigger.strip() in written]
+    else:
+        likely = [p for p in PROTOCOLS if any(all(text in shown for text in texts) for texts in p.template)]
+        likely = likely or [named(name) for name in fitting]
+    thinks = {p for p in PROTOCOLS if p.reasoning is not None and p.reasoning.end.strip() in shown}
+    likely.sort(key=lambda p: (p.reasoning is not None and p not in thinks, writer.end not in p.turn_end))
+    reasons: list[str] = []
+    for protocol in likely:
+        wrong = next(filter(None, (turn.mismatch(protocol, probe_tools()) for turn in turns)), "")
+        wrong = wrong or next(filter(None, (turn.refusal(protocol, probe_tools()) for turn in turns)), "")
+        if not wrong:
+            return protocol, ""
+        reasons.append(f"{protocol}: {wrong}")
+    wrote = " and ".join(repr(turn.text[:300]) for turn in turns[-2:])
+    tried = f" ({'; '.join(reasons)})" if reasons else ""
+    return None, f"no protocol reads and allows what the chat template writes, {wrote}{tried}"
 
 
 def _fitting(vocabulary: Vocabulary) -> list[Protocol]:

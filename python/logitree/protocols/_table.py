@@ -266,11 +266,11 @@ PROTOCOLS: tuple[Protocol, ...] = (
     replace(
         _QWEN3,
         name="hermes",
-        models=("Hermes 2 Pro", "Hermes 3", "Qwen2.5", "ChatML models without a form of their own"),
+        models=("Hermes 2 Pro", "Hermes 3", "Qwen2.5"),
         markers=("<tool_call>", "</tool_call>"),
         reasoning=None,
-        template=(("<tool_call>", "</tool_call>"), ("<|im_start|>",)),
-        tokens=(("<tool_call>", "<|im_start|>"), ("<|im_start|>",)),
+        template=(("<tool_call>", "</tool_call>"),),
+        tokens=(("<tool_call>", "<|im_start|>"),),
     ),
     Protocol(
         name="llama3",
