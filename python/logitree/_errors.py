@@ -89,6 +89,13 @@ def error(kind: type[_Error], message: str, *, place: str = "", help: str = "") 
     return made
 
 
+def again(raised: _Error) -> _Error:
+    """A new error that says what an earlier one said, without its traceback."""
+    made = type(raised)(*raised.args)
+    made.place, made.help = raised.place, raised.help
+    return made
+
+
 def file_error(problem: Exception, message: str, *, place: str = "") -> FileError:
     """The error of a file that Python could not open or read."""
     kind = MissingFileError if isinstance(problem, FileNotFoundError) else FileError

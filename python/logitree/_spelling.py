@@ -6,14 +6,14 @@ import functools
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from . import _core, _renamed
 from ._certain import Speller
 from ._constraint import Context, OneOf, Typed, bind_in
 from ._core import Constraint
-from ._errors import EngineError, error
-from ._healing import bind_after
+from ._errors import EngineError, again, error
+from ._healing import bind_after, matcher_after
 from .compose import Composed
 from .skeleton import Skeleton
 
@@ -30,6 +30,9 @@ _OF_TEXT = ("then", "either", "both", "repeat", "until", "ban")
 
 _MAX_COPIES = 64
 """After so many copies a matcher is made again: its automata may be near their limits, and copies share them."""
+
+_MAX_KEPT = 8
+"""Constraints that are kept in the tokenizer's spelling, and as many that have none."""
 
 _ANY = 'give tokenization="any"'
 
@@ -111,15 +114,26 @@ class Spelling:
             ConstraintError: a text has no such spelling.
             LimitError: finding out takes too long.
         """
-        if isinstance(constraint, OneOf) and not constraint.is_spelled:
-            return self._chosen(constraint, context, lead)
-        text = _text_of(constraint)
-        if text is None or _names_text(text, context.vocabulary):
+        about = constraint if isinstance(constraint, OneOf) and not constraint.is_spelled else _text_of(constraint)
+        if about is None or (not isinstance(about, OneOf) and _names_text(about, context.vocabulary)):
             return None
+        asked = (weakref.ref(self._engine), context.vocabulary, lead, about)
+        failed = _failures.get(asked) if _failures else None
+        if failed is not None:
+            raise again(failed)
+        # The engine remembers what its own tokenizer is.
+        tokenizer = None if isinstance(about, OneOf) else self.tokenizer
         try:
-            return canonical_matcher(self.tokenizer, context.vocabulary, lead, text)
+            if isinstance(about, OneOf):
+                return self._chosen(about, context, lead)
+            return canonical_matcher(cast(_core.Tokenizer, tokenizer), context.vocabulary, lead, about)
         except _core.LimitError as raised:
             raise explained(raised) from raised
+        except _core.ConstraintError as raised:
+            while len(_failures) >= _MAX_KEPT:
+                _failures.pop(next(iter(_failures)), None)
+            _failures[asked] = again(raised)
+            raise
 
     def of_any(self, constraint: Constraint, context: Context, lead: bytes) -> _core.Matcher:
         """The matcher of any constraint, of whose tokens only those of the tokenizer are allowed."""
@@ -201,7 +215,7 @@ def canonical_matcher(
     return born.matcher.fork()
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=_MAX_KEPT)
 def _born(tokenizer: _core.Tokenizer, vocabulary: _core.Vocabulary, lead: bytes, text: Any) -> _Born:
     after = Composed("then", [_core.Grammar.literal(lead.decode()), text]) if lead else text
 
@@ -211,16 +225,33 @@ def _born(tokenizer: _core.Tokenizer, vocabulary: _core.Vocabulary, lead: bytes,
     return _Born(make, make())
 
 
-def forget() -> None:
-    """Forgets the matchers that are kept to be copied."""
+_failures: dict[tuple[Any, ...], _core.ConstraintError] = {}
+"""Why constraints have no such spelling, of each engine: finding out takes as long as a spelling does."""
+
+
+def cache_info() -> dict[str, dict[str, int]]:
+    """What `logitree.engines.cache_info` gives."""
+    failed = {"entries": len(_failures), "capacity": _MAX_KEPT}
+    return {"canonical": _counts(_born), "healed": _counts(matcher_after), "not_canonical": failed}
+
+
+def _counts(cached: functools._lru_cache_wrapper[Any]) -> dict[str, int]:
+    hits, misses, capacity, entries = cached.cache_info()
+    return {"entries": entries, "capacity": capacity or 0, "hits": hits, "misses": misses}
+
+
+def clear_caches() -> None:
+    """Forgets the matchers that are kept to be copied, and which constraints have no spelling."""
     _born.cache_clear()
+    matcher_after.cache_clear()
+    _failures.clear()
 
 
 def explained(raised: Exception) -> Exception:
     """An error of a matcher in the tokenizer's spelling, with the way out where the spelling is its cause."""
     if isinstance(raised, _core.LimitError):
         # Copies share their automata, which may have become too large.
-        forget()
+        _born.cache_clear()
     message = str(raised)
     if not isinstance(raised, _core.LogitreeError) or not any(part in message for part in _OF_SPELLING):
         return raised

@@ -6,7 +6,7 @@ import enum
 import gc
 import weakref
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -238,6 +238,69 @@ def test_a_tokenizer_of_an_unknown_kind_means_any(own: Own, monkeypatch: pytest.
     assert run(engine, SHORT).tokens == run(own, SHORT, tokenization="any").tokens
     with pytest.raises(lt.VocabularyError, match="wpm"):
         run(engine, SHORT, tokenization="canonical")
+
+
+def test_a_spelling_that_fails_is_not_looked_for_again(own: Own) -> None:
+    engine, asked = Own(own.own_tokenizer), []
+
+    class Counting:
+        """A tokenizer that counts the spellings that are asked for."""
+
+        encode, vocabulary = own.own_tokenizer.encode, own.own_tokenizer.vocabulary
+
+        def canonical(self, matcher: lt.Matcher) -> lt.Matcher:
+            """There is none."""
+            asked.append(1)
+            raise lt.ConstraintError("it has no spelling that the tokenizer would give")
+
+    engine.own_tokenizer = Counting()
+    lt.engines.clear_caches()
+    raised = []
+    for _ in range(3):
+        with pytest.raises(lt.ConstraintError, match="spelling that the tokenizer would give") as caught:
+            run(engine, SHORT, tokenization="canonical")
+        raised.append(caught.value)
+    assert len(asked) == 1 and len({id(error) for error in raised}) == 3
+    assert len({str(error) for error in raised}) == 1 and all(error.help == raised[0].help for error in raised)
+    assert lt.engines.cache_info()["not_canonical"]["entries"] == 1
+    assert run(engine, SHORT).tokens == run(engine, SHORT, tokenization="any").tokens
+    assert len(asked) == 1
+    lt.engines.clear_caches()
+    assert all(counts["entries"] == 0 for counts in lt.engines.cache_info().values())
+    run(engine, SHORT)
+    assert len(asked) == 2
+
+
+def test_a_tokenizer_is_read_once_and_a_missing_file_is_looked_for_again(own: Own) -> None:
+    class Reading(Own):
+        """Reads its tokenizer."""
+
+        results: ClassVar[list[Any]] = []
+
+        def read_tokenizer(self) -> Any:
+            """The next result."""
+            result = self.results.pop(0)
+            if isinstance(result, Exception):
+                raise result
+            return result
+
+    engine = Reading(own.own_tokenizer)
+    engine.own_tokenizer = None
+    Reading.results = [lt.FileError("not there"), own.own_tokenizer]
+    with pytest.raises(lt.FileError):
+        _ = engine.own_tokenizer
+    assert engine.own_tokenizer is own.own_tokenizer is engine.own_tokenizer
+
+    engine = Reading(own.own_tokenizer)
+    engine.own_tokenizer = None
+    kind = lt.EngineError("of no kind", help="take another")
+    Reading.results = [kind]
+    raised = []
+    for _ in range(2):
+        with pytest.raises(lt.EngineError, match="of no kind; take another") as caught:
+            _ = engine.own_tokenizer
+        raised.append(caught.value)
+    assert raised[0] is kind and raised[1] is not kind and raised[1].help == "take another"
 
 
 class Starved:

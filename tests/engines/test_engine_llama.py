@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from logitree.engines import ContextFull, Engine, PassCosts, Session
+from logitree.engines import ContextFull, Engine, PassCosts, Session, cache_info, clear_caches
 from logitree.engines.llama_cpp import LlamaCpp, _threads, bundled_model
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
@@ -243,18 +243,16 @@ def test_canonical_outputs_are_those_of_the_tokenizer(
 
 
 def test_calls_with_one_skeleton_share_their_canonical_masks(engine: LlamaCpp) -> None:
-    from logitree._spelling import _born, forget
-
     def plan() -> lt.Skeleton:
         return lt.Skeleton.object({"action": ["SEND", "IGNORE"], "urgent": bool})
 
     options = {"chat": False, "temperature": 0.0, "max_tokens": 40, "tokenization": "canonical"}
-    forget()
+    clear_caches()
     made = [lt.generate(engine, "Answer him?\n", plan(), **options) for _ in range(2)]
     assert made[0].tokens == made[1].tokens
     assert made[0].value == made[1].value
     assert plan().matches(made[0].text)
-    assert (_born.cache_info().misses, _born.cache_info().hits) == (1, 1)
+    assert (cache_info()["canonical"]["misses"], cache_info()["canonical"]["hits"]) == (1, 1)
     # What is prefilled is cut into tokens by itself, which need not be canonical beside what follows.
     with pytest.raises(lt.ConstraintError, match="spelling that the tokenizer would give"):
         lt.generate(engine, "Answer him?\n", plan().prefill(), **options)

@@ -26,7 +26,19 @@ from ._old import OldEngine
 from ._paths import missing_model
 from ._session import ContextFull, Logits, Rows, Session
 
-__all__ = ["ContextFull", "Engine", "Logits", "Messages", "OnLoad", "PassCosts", "Rows", "Session", "open"]
+__all__ = [
+    "ContextFull",
+    "Engine",
+    "Logits",
+    "Messages",
+    "OnLoad",
+    "PassCosts",
+    "Rows",
+    "Session",
+    "cache_info",
+    "clear_caches",
+    "open",
+]
 
 OnLoad = Callable[[float], None]
 """Called with the fraction of the model that is loaded, 0.0 to 1.0."""
@@ -73,6 +85,24 @@ def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
     )
     shown = "None" if model is None else f"{model!r:.60} ({type(model).__name__})"
     raise TypeError(f"{shown} is no model: {help}")
+
+
+def cache_info() -> dict[str, dict[str, int]]:
+    """What generations keep for later ones, by name: entries, capacity, hits, misses.
+
+    "canonical": constraints in a tokenizer's own spelling. "healed": constraints after the end of a prompt.
+    "not_canonical": constraints that have no such spelling.
+    """
+    from .._spelling import cache_info
+
+    return cache_info()
+
+
+def clear_caches() -> None:
+    """Forgets what `cache_info` counts. What a vocabulary keeps `Vocabulary.clear_bindings` forgets."""
+    from .._spelling import clear_caches
+
+    clear_caches()
 
 
 if not TYPE_CHECKING:  # a type checker knows no old names, so that it marks misspelled ones

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import _core, _renamed
-from .._errors import EngineError
+from .._errors import EngineError, again
 from ._costs import PassCosts
 from ._session import InTurns, Session, as_session
 from ._trees import Evaluated, Read, by_rows, by_sessions
@@ -38,10 +38,41 @@ class Engine(ABC):
     """The model's own tokenisation of a text, no special tokens added or recognised; None: there is none."""
     chat_template: str | Mapping[str, str] | None = None
     """The template of the model's chats, in Jinja, or several by name; None: there is none."""
-    own_tokenizer: _core.Tokenizer | None = None
-    """The model's own tokenizer, for `tokenization="canonical"`; None: there is none."""
     pass_costs: PassCosts | None = None
     """What passes cost, as far as it is known; None: proposed tokens count as free."""
+
+    _tokenizer_read: _core.Tokenizer | _core.LogitreeError | None = None
+    """What `read_tokenizer` gave, or why it failed."""
+
+    def read_tokenizer(self) -> _core.Tokenizer | None:
+        """Reads the model's own tokenizer, for `own_tokenizer`, which keeps it. By default there is none."""
+        return None
+
+    @property
+    def own_tokenizer(self) -> _core.Tokenizer | None:
+        """The model's own tokenizer, for `tokenization="canonical"`, read when it is first used; None: there is none.
+
+        Raises:
+            EngineError: the engine has no tokenizer that could be read.
+            VocabularyError: it is of a kind that is not read.
+            FileError: its file is not there; the next use looks again.
+        """
+        kept = self._tokenizer_read
+        if isinstance(kept, _core.LogitreeError):
+            raise again(kept)
+        if kept is None:
+            try:
+                kept = self._tokenizer_read = self.read_tokenizer()
+            except _core.FileError:
+                raise
+            except _core.LogitreeError as raised:
+                self._tokenizer_read = again(raised)
+                raise
+        return kept
+
+    @own_tokenizer.setter
+    def own_tokenizer(self, tokenizer: _core.Tokenizer | None) -> None:
+        self._tokenizer_read = tokenizer
 
     @abstractmethod
     def encode(self, prompt: str | Messages, *, chat: bool | None = None) -> list[int]:

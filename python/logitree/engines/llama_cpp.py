@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import importlib.util
 import logging
 import os
@@ -216,25 +215,9 @@ class LlamaCpp(Engine):
         messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else read_messages(prompt)
         return self.tokenize(self._format(template, messages), add_bos=False, special=True)
 
-    @property
-    def own_tokenizer(self) -> _core.Tokenizer:  # type: ignore[override]
-        """The model's own tokenizer, for canonical spelling: read from its file when it is first used.
-
-        Raises:
-            VocabularyError: the file's tokenizer is of a kind that is not read.
-            FileError: the file is no longer there.
-        """
-        if isinstance(self._own, Exception):
-            raise self._own.with_traceback(None)
-        return self._own
-
-    @functools.cached_property
-    def _own(self) -> _core.Tokenizer | _core.LogitreeError:
-        """What became of reading it, which is done once."""
-        try:
-            return _core.Tokenizer.from_gguf(str(self._path))
-        except _core.LogitreeError as raised:
-            return raised
+    def read_tokenizer(self) -> _core.Tokenizer:
+        """The tokenizer of the model's file."""
+        return _core.Tokenizer.from_gguf(str(self._path))
 
     def tokenize(self, text: str, *, add_bos: bool = False, special: bool = False) -> list[int]:
         """llama.cpp's tokenisation. `special`: special tokens written out in the text are taken as such."""

@@ -124,28 +124,17 @@ class Transformers(Engine):
         """
         return vocabulary_of(self._tokenizer(), self.model)
 
-    @property
-    def own_tokenizer(self) -> _core.Tokenizer:  # type: ignore[override]
-        """The model's own tokenizer, for canonical spelling: read when it is first used.
+    def read_tokenizer(self) -> _core.Tokenizer:
+        """The tokenizer of the model's tokenizer.json.
 
         Raises:
             EngineError: there is no tokenizer, or it has no tokenizer.json.
             VocabularyError: it is of a kind that is not read.
         """
-        if isinstance(self._own, Exception):
-            raise self._own.with_traceback(None)
-        return self._own
-
-    @functools.cached_property
-    def _own(self) -> _core.Tokenizer | _core.LogitreeError:
-        """What became of reading it, which is done once."""
-        try:
-            backend = getattr(self._tokenizer(), "backend_tokenizer", None)
-            if backend is None:
-                raise EngineError("the tokenizer has no tokenizer.json", help="load a fast tokenizer")
-            return _core.Tokenizer.from_tokenizer_json(backend.to_str())
-        except _core.LogitreeError as raised:
-            return raised
+        backend = getattr(self._tokenizer(), "backend_tokenizer", None)
+        if backend is None:
+            raise EngineError("the tokenizer has no tokenizer.json", help="load a fast tokenizer")
+        return _core.Tokenizer.from_tokenizer_json(backend.to_str())
 
     @property
     def chat_template(self) -> str | Mapping[str, str] | None:  # type: ignore[override]  # it may be set later
