@@ -488,9 +488,10 @@ class Parser:
             done = True  # what is the first value of the object decides
             text = "".join(head)
             found = _HEADED.match(text, 0, _MAX_HEAD)
-            if found is not None and found.end() == len(text) - 1:
+            name = self._loaded(found[1]) if found is not None and found.end() == len(text) - 1 else None
+            if name:
                 done = False
-                self._begin("tool_call", str(json.loads(found[1], strict=False)))
+                self._begin("tool_call", name)
                 self._emit(text[-1])
 
         made = self._loaded((yield from self._json(on_piece)))
