@@ -49,7 +49,8 @@ def call(protocol: Protocol, name: str, arguments: dict[str, Any]) -> str:
                 written += form.begin + key + (form.text_middle or form.middle) + value + form.end
             else:
                 written += form.begin + key + form.middle + json.dumps(value) + form.end
-    return calls.before + calls.begin + calls.head + name + calls.middle + written + calls.tail + calls.end
+    head = calls.before + calls.begin + calls.head + name + calls.middle.replace("{number}", "0")
+    return head + written + calls.tail + calls.end
 
 
 def accepted_by_xgrammar(model: str, text: str, **options: Any) -> bool:

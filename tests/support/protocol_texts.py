@@ -130,8 +130,8 @@ def rendered(
     form = protocol.calls
     for number, (name, arguments) in enumerate(calls):
         assert form is not None
-        head = form.separator + form.head if number else form.before + form.begin + form.head
-        made.append((head + name + form.middle.replace("0", str(number * 7)), True))
+        head = (protocol.joint or form.separator) + form.head if number else form.before + form.begin + form.head
+        made.append((head + name + form.middle.replace("{number}", str(number * 7)), True))
         if form.pairs is None:
             made.append((json.dumps(arguments, ensure_ascii=False), False))
         else:

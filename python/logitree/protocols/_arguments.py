@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import islice
 from operator import or_
 from typing import Any
 
-from .._core import ConstraintError, Grammar
+from .._core import ConstraintError, Grammar, LogitreeError
 from .._errors import error
 from ._pieces import joined, structure
 from ._protocol import Pairs
@@ -39,6 +40,13 @@ _NOT_OF_TEXT |= {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", 
 _NOT_OF_TEXT |= {"maxContains", "properties", "patternProperties", "additionalProperties", "required"}
 _NOT_OF_TEXT |= {"minProperties", "maxProperties"}
 """Keywords that say nothing about a text."""
+
+_NO_TEXT = ["null", "boolean", "number", "array", "object"]
+_UNCLOSED = r'\s*[\[{](?:(?:[^"\\]|\\(?s:.))*"(?:[^"\\]|\\(?s:.))*")*(?:[^"\\]|\\(?s:.))*"(?:[^"\\]|\\(?s:.))*\\?'
+"""A bracket, and after it an odd number of quotes."""
+
+PYTHON = {"True": True, "False": False, "None": None}
+"""Python's words for values that JSON writes otherwise."""
 
 MAX_NESTED = 8
 """Alternatives within alternatives, each written in its own form."""
@@ -77,21 +85,66 @@ def keyed_arguments(
         place = f"tool {tool.name}, {key}"
         if KEY.fullmatch(key) is None:
             raise error(ConstraintError, "a key with such characters cannot be written without quotes", place=place)
-        definitions: dict[str, Any] = {name: schema[name] for name in ("$defs", "definitions") if name in schema}
+        forms = forms_of(inner, schema, says_form=bool(pairs.text_middle))
+        either = any(text for text, _ in forms) and not all(text for text, _ in forms)
         values: list[Grammar] = []
-        for text, value in _by_form(inner, schema, pairs):
+        for text, value in forms:
             if text:
                 middle = literal(pairs.text_middle or pairs.middle)
-                written = _text(value, [pairs.end.strip(), *ends], place)
+                unclosed = either and not pairs.text_middle
+                written = _text(value, [pairs.end.strip(), *ends], place, unclosed=unclosed)
             else:
                 middle = literal(pairs.middle)
-                whole = {**value, **definitions} if isinstance(value, Mapping) else value
-                written = Grammar.json_schema(whole, **options)
+                written = Grammar.json_schema(_with_definitions(value, schema), **options)
+                if pairs.python:
+                    written = reduce(or_, map(Grammar.literal, _words(written)), written)
             values.append(joined(middle, written))
-        either = reduce(or_, values)
-        pair = joined(literal(pairs.begin), Grammar.literal(key), either, literal(pairs.end))
+        pair = joined(literal(pairs.begin), Grammar.literal(key), reduce(or_, values), literal(pairs.end))
         made.append(pair if key in required else pair.optional())
     return joined(*made)
+
+
+def _with_definitions(schema: Any, root: Mapping[str, Any]) -> Any:
+    definitions = {name: root[name] for name in ("$defs", "definitions") if name in root}
+    return {**schema, **definitions} if isinstance(schema, Mapping) else schema
+
+
+def _words(others: Grammar) -> list[str]:
+    """Python's words for the values of JSON that are allowed."""
+    return [word for word, value in PYTHON.items() if others.matches(json.dumps(value))]
+
+
+class Reader:
+    """What a value without quotes means under its schema."""
+
+    def __init__(self, schema: Any, root: Mapping[str, Any]) -> None:
+        forms = forms_of(schema, root)
+        self.is_text = all(text for text, _ in forms)
+        """Whether it is a text, whatever it looks like."""
+        self.may_be_text = any(text for text, _ in forms)
+        self._forms, self._root = forms, root
+
+    @cached_property
+    def _others(self) -> Grammar | None:
+        """What is no text, as JSON; None where the schema says nothing that can be honoured."""
+        try:
+            others = [_with_definitions(value, self._root) for text, value in self._forms if not text]
+            return reduce(or_, map(Grammar.json_schema, others))
+        except LogitreeError:
+            return None
+
+    def __call__(self, written: str, loaded: Any, is_json: bool) -> Any:
+        """The value of a text that JSON reads as `loaded`, where it reads it."""
+        if self.is_text:
+            return written
+        word = written.strip()
+        if not is_json and word in PYTHON:
+            loaded, is_json = PYTHON[word], True
+        if not is_json or not (self.may_be_text or word in PYTHON):
+            return loaded if is_json else written
+        if self._others is None:
+            return loaded
+        return loaded if self._others.matches(json.dumps(loaded, ensure_ascii=False)) else written
 
 
 def _checked(schema: Mapping[str, Any], place: str, options: Mapping[str, Any]) -> None:
@@ -102,13 +155,16 @@ def _checked(schema: Mapping[str, Any], place: str, options: Mapping[str, Any]) 
         raise error(ConstraintError, str(wrong), place=place) from wrong
 
 
-def _by_form(schema: Any, root: Mapping[str, Any], pairs: Pairs) -> list[tuple[bool, Any]]:
-    """A value's schema as alternatives, and for each whether its values are texts. Where only the schema tells in which
-    form a value is written, one that may be a text or something else is JSON."""
+def forms_of(schema: Any, root: Mapping[str, Any], *, says_form: bool = False) -> list[tuple[bool, Any]]:
+    """A value's schema as alternatives, and for each whether its values are texts; `says_form`: the markup says of each
+    value whether it is a text. If it does not, texts that cannot be honoured without quotes make all of it JSON."""
     if is_text(schema, root):
         return [(True, resolved(schema, root))]
-    forms = list(islice(_forms(schema, root), MAX_FORMS + 1)) if pairs.text_middle else []
-    return forms if 0 < len(forms) <= MAX_FORMS else [(False, schema)]
+    forms = list(islice(_forms(schema, root), MAX_FORMS + 1))
+    if not 0 < len(forms) <= MAX_FORMS:
+        return [(False, schema)]
+    fine = says_form or all(not text or form.keys() <= _TEXT for text, form in forms)
+    return forms if fine else [(False, schema)]
 
 
 def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[tuple[bool, Any]]:
@@ -116,8 +172,8 @@ def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[tup
     if is_text(schema, root):
         yield True, resolved(schema, root)
         return
-    found = resolved(schema, root)
-    said = found.keys() - _NOTES if isinstance(found, Mapping) else set()
+    found = {} if schema is True else resolved(schema, root)
+    said = found.keys() - _NOTES if isinstance(found, Mapping) else None
     kinds = found.get("type") if isinstance(found, Mapping) else None
     if said == {"anyOf"} and found["anyOf"] and depth < MAX_NESTED:
         for one in found["anyOf"]:
@@ -125,17 +181,21 @@ def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[tup
     elif said == {"enum"} and any(isinstance(value, str) for value in found["enum"]):
         yield True, {"enum": [value for value in found["enum"] if isinstance(value, str)]}
         yield False, {"enum": [value for value in found["enum"] if not isinstance(value, str)]}
-    elif isinstance(kinds, list) and "string" in kinds and not said & {"enum", "const"}:
+    elif isinstance(kinds, list) and "string" in kinds and not (said or set()) & {"enum", "const"}:
         yield True, {**{key: value for key, value in found.items() if key not in _NOT_OF_TEXT}, "type": "string"}
         others = [kind for kind in kinds if kind != "string"]
         if others:
             yield False, {**found, "type": others}
+    elif said == set():
+        yield True, {"type": "string"}
+        yield False, {"type": _NO_TEXT}
     else:
         yield False, schema
 
 
-def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str) -> Grammar:
-    """A text as it is, without any of the ends in it."""
+def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str, *, unclosed: bool = False) -> Grammar:
+    """A text as it is, without any of the ends in it; with `unclosed`, not what would be an array or an object of JSON
+    that breaks off in a text, since the end would belong to that."""
     _known(schema, _TEXT, place)
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if values is not None:
@@ -146,9 +206,11 @@ def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str) -> Grammar
                 ConstraintError, "a list of values and a pattern or a length", place=place, help="give one of them"
             )
         return Grammar.choice(values)
-    if not schema.keys() & {"pattern", "minLength", "maxLength"}:
+    if not schema.keys() & {"pattern", "minLength", "maxLength"} and not unclosed:
         return structure({"type": "any_text", "excludes": list(ends)})
     parts = ["/(?s:.*)/", *(f"~/(?s:.*){_escaped(end)}(?s:.*)/" for end in ends)]
+    if unclosed:
+        parts.append(f"~/{_UNCLOSED}/")
     least, most = schema.get("minLength", 0), schema.get("maxLength")
     parts.append(f"/(?s:.{{{least},{'' if most is None else most}}})/")
     if "pattern" in schema:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any
 
 from .. import _core
@@ -12,11 +14,12 @@ from .._constraint import Context, OneOf, Typed, bind_in, constraint_of
 from .._core import Constraint, ConstraintError, Grammar, Vocabulary
 from .._errors import error
 from ._arguments import keyed_arguments
+from ._forms import BARE_CALLS, BLANKS, CALL_PATTERN, pieces
 from ._marks import ANY_TOKEN, Marks
 from ._parser import Parser
 from ._parts import Kind, Response
-from ._pieces import joined, structure
-from ._protocol import Protocol
+from ._pieces import SPACE, joined, structure
+from ._protocol import Block, Protocol
 from ._tools import Tool, tools_of
 
 _MAX_BOUND = 4
@@ -141,9 +144,12 @@ class ResponseConstraint(Constraint):
         if end is None:
             message = f"{block.end!r} is no token of this vocabulary, and a budget of reasoning needs one"
             raise error(ConstraintError, message, help="give reasoning=None or True: a block of any length")
-        begin = _ids(marks, block.begin, context)
-        ends = [end, *_ids(marks, block.after, context)] if len(begin) == 1 else [end]
-        bound = _core.reasoning_budget(context.vocabulary, begin=begin, end=ends, budget=budget, whole=len(begin) > 1)
+        # White space before an answer is its own, but for what an end brings with it.
+        texts = block.begins if self._answer is None else (block.begin,)
+        begins = [_ids(marks, begin, context) for begin in texts]
+        whole = any(len(begin) > 1 for begin in begins)
+        ends = [end, *_ids(marks, block.after, context)] if self._answer is not None and not whole else [end]
+        bound = _core.reasoning_budget(context.vocabulary, begin=begins, end=[ends], budget=budget, whole=whole)
         made: _core.Matcher = bound.matcher(at="inside" if begun else "outside", then=then)
         return made
 
@@ -189,20 +195,42 @@ class _Writer:
         rest, block = self._rest(), self.protocol.reasoning
         if block is None:
             return rest
+        follows = self._following(block)
         if after:
-            # The matcher of the budget reads the end, and `after` too where it can.
-            if len(self.marks.bound(block.begin)) > 1 and block.after:
-                written = joined(self.literal(block.after))
-                return (written if begun else written.optional()) + rest
-            return rest
+            # The matcher of the budget has read the end, and what comes before an answer where that may be.
+            if self.of._answer is not None and len(self.marks.bound(block.begin)) == 1:
+                return rest
+            return joined(follows if begun or follows is None else follows.optional(), rest)
         reasoning = self.of.reasoning
         if reasoning is not None and not reasoning:
-            return joined(self.literal(block.end + block.after), rest) if begun else rest
-        body = joined(self.until(block.end, self.stops), self.literal(block.after))
+            return joined(self.literal(block.end), follows, rest) if begun else rest
+        body = joined(self.until(block.end, self.stops), follows)
         if begun:
             return body + rest
-        whole = joined(self.literal(block.begin), body)
+        before = self.literal(block.before)
+        whole = joined(before and before.optional(), self.literal(block.begin), body)
         return (whole if reasoning else whole.optional()) + rest
+
+    def _following(self, block: Block) -> Grammar | None:
+        """What comes between reasoning and the rest. Free text has any white space itself."""
+        if block.after.strip():
+            return self.literal(block.after)
+        if self.of.required:
+            return SPACE
+        answer = None if self.of._answer is None else _grammar_of(self.of._answer)
+        if answer is None or not block.after:
+            return None
+        if self._may_begin(answer, block.after[0]):
+            return self.literal(block.after)
+        return Grammar.choice([block.after[:n] for n in range(len(block.after) + 1)])
+
+    def _may_begin(self, answer: Grammar, character: str) -> bool:
+        """Whether an answer may begin with a character of white space, in a token of its own."""
+        vocabulary = self.marks.vocabulary
+        assert vocabulary is not None
+        ids = [id for id in vocabulary.find(character.encode()) if vocabulary.kind(id) in ("normal", "byte")]
+        matcher = answer.matcher(vocabulary)
+        return any(matcher.is_allowed(id) for id in ids)
 
     def _rest(self) -> Grammar:
         """What follows the reasoning."""
@@ -210,27 +238,31 @@ class _Writer:
         calls = self._calls() if self.of.tools else None
         if self.of.required:
             assert calls is not None
-            return calls()
+            return calls(self._before_calls())
         if self.protocol.content:
             return self._framed(answer, calls)
         if answer is not None:
             self._check_beginning(answer)
-            return answer if calls is None else answer | calls()
+            return answer if calls is None else answer | calls(self._before_calls())
         text = structure({"type": "any_text", "excludes": self.stops})
         if calls is None:
             return text
         form = self.protocol.calls
         assert form is not None
-        trigger, bound, opening = form.trigger, self.marks.bound(form.trigger), form.begin + form.head
+        if form.is_bare:
+            excluded = "|".join([*map(re.escape, self.stops), CALL_PATTERN])
+            text = Grammar.lark(f"start: TEXT\nTEXT: /(?s:.*)/ & ~/(?s:.*)({excluded})(?s:.*)/")
+            return text + calls(self._before_calls()).optional()
+        trigger, bound = form.trigger, self.marks.bound(form.trigger)
         token = self.marks.token(bound)
         if token is None and ANY_TOKEN.search(bound):
             # Text before a token: what reads it as free text, too, distinguishes the two at the token.
-            return text + calls(opening).optional()
+            return text + calls(self._opening()).optional()
         mark = trigger if token is None else Grammar.token(token)
         stops = [stop for stop in self.stops if stop != trigger or token is not None]
-        return Grammar.tags([(mark, calls(opening.removeprefix(trigger)), [])], stop_after_first=True, excludes=stops)
+        return Grammar.tags([(mark, calls(self._opening(trigger)), [])], stop_after_first=True, excludes=stops)
 
-    def _framed(self, answer: Grammar | None, calls: Callable[[], Grammar] | None) -> Grammar:
+    def _framed(self, answer: Grammar | None, calls: Callable[[Grammar], Grammar] | None) -> Grammar:
         """The final message, or calls, before which other content may come."""
         final, *others = self.protocol.content
         if answer is None:
@@ -242,43 +274,81 @@ class _Writer:
             made = joined(self.literal(final.begin), answer, self.literal(final.end))
         if calls is None:
             return made
-        called = calls()
+        called = calls(self._before_calls())
         for block in others:
             before = joined(self.literal(block.begin), self.until(block.end, self.stops), self.literal(block.after))
             called = before.optional() + called
         return made | called
 
-    def _calls(self) -> Callable[..., Grammar]:
-        """The section of calls; it may be given another opening, up to the first name."""
+    def _calls(self) -> Callable[[Grammar], Grammar]:
+        """The section of calls after its opening, which ends before the first name."""
         calls = self.protocol.calls
         assert calls is not None
-        bodies = [self._call(tool) for tool in self.of.tools]
-        any_call = bodies[0]
-        for body in bodies[1:]:
-            any_call = any_call | body
+        middles: dict[str, list[str]] = {calls.head: []}
+        for head, middle in ((calls.head, calls.middle), *calls.also):
+            middles.setdefault(head, []).append(middle)
+        arguments = [self._arguments(tool) for tool in self.of.tools]
+        named = {head: self._named(found, arguments) for head, found in middles.items()}
+        others = [joined(self.literal(head), call) for head, call in named.items() if head != calls.head]
+        between = self._between()
 
-        def section(opening: str = calls.before + calls.begin + calls.head) -> Grammar:
-            made = joined(self.literal(opening), any_call)
-            if self.of.parallel and calls.tail not in self.protocol.turn_end:
-                made = made + joined(self.literal(calls.separator + calls.head), any_call).repeat()
+        def section(opening: Grammar) -> Grammar:
+            made = reduce(or_, [joined(opening, named[calls.head]), *others])
+            if self.of.parallel:
+                more = reduce(or_, [joined(self.literal(calls.head), named[calls.head]), *others])
+                made = made + joined(between, more).repeat()
             return joined(made, self.literal(calls.end))
 
         return section
 
-    def _call(self, tool: Tool) -> Grammar:
-        """A call after its head."""
+    def _before_calls(self) -> Grammar:
+        """What comes before the first name, with what may come before that."""
+        calls = self.protocol.calls
+        assert calls is not None
+        prefix = self.literal(calls.prefix)
+        return joined(SPACE if calls.before else None, prefix and prefix.optional(), self._opening())
+
+    def _opening(self, without: str = "") -> Grammar:
+        """What comes before the first name, without its trigger if that is given."""
+        calls = self.protocol.calls
+        assert calls is not None
+        opening = calls.begin + calls.head
+        rest = opening.removeprefix(calls.trigger)
+        space = SPACE if rest and calls.begin and not rest[0].isspace() else None
+        return joined(None if without else self.literal(calls.trigger), space, self.literal(rest))
+
+    def _between(self) -> Grammar:
+        """What comes between two calls."""
+        calls = self.protocol.calls
+        assert calls is not None
+        if self.protocol.joint:
+            return joined(self.literal(self.protocol.joint))
+        return joined(self.literal(calls.separator.strip()), SPACE)
+
+    def _named(self, middles: Sequence[str], arguments: Sequence[Grammar]) -> Grammar:
+        """A call of any tool after its head."""
+        form = self.protocol.calls
+        assert form is not None
+        middle = reduce(or_, [self.form(middle) for middle in middles])
+        tail = reduce(or_, [self.form(tail) for tail in (form.tail, *form.tails)])
+        calls = [self._call(*one, middle) for one in zip(self.of.tools, arguments, strict=True)]
+        return joined(reduce(or_, calls), tail)
+
+    def _call(self, tool: Tool, arguments: Grammar, middle: Grammar) -> Grammar:
+        """A call between its head and its tail."""
         calls = self.protocol.calls
         assert calls is not None
         name = json.dumps(tool.name)[1:-1] if calls.in_object else tool.name
-        before, number, rest = calls.middle.partition("0")
-        middle = self.literal(name + before)
-        if number:
-            middle = joined(middle, Grammar.regex("[0-9]{1,6}"), self.literal(rest))
+        return joined(Grammar.literal(name), middle, arguments)
+
+    def _arguments(self, tool: Tool) -> Grammar:
+        calls = self.protocol.calls
+        assert calls is not None
         if calls.pairs is None:
-            arguments = Grammar.json_schema(tool.parsed, **self.of.options)
-        else:
-            arguments = keyed_arguments(tool, calls.pairs, self.literal, self._text_ends(), self.of.options)
-        return joined(middle, arguments, self.literal(calls.tail))
+            return Grammar.json_schema(tool.parsed, **self.of.options)
+        made = keyed_arguments(tool, calls.pairs, self.literal, self._text_ends(), self.of.options)
+        # A call without arguments may have an empty line in their place.
+        return joined(Grammar.literal("\n").optional(), made) if calls.middle.endswith("\n") else made
 
     def _check_beginning(self, answer: Grammar) -> None:
         """An answer must not begin like anything else that may come in its place."""
@@ -289,7 +359,7 @@ class _Writer:
         if calls is not None and self.of.tools:
             triggers += [calls.trigger, *(head for head, _ in calls.also)]
             triggers += [calls.before + calls.trigger] if calls.before else []
-            triggers += ['{"name":"'] if calls.trigger == '{"name": "' else []
+            triggers += BARE_CALLS if calls.is_bare else []
         assert self.marks.vocabulary is not None
         for trigger in triggers:
             first = self.marks.token(self.marks.bound(trigger)[:1])
@@ -323,6 +393,11 @@ class _Writer:
             made = one if made is None else made + one
         return made
 
+    def form(self, text: str) -> Grammar:
+        """A text with blanks in it, as of `literal`."""
+        made = [Grammar.regex(BLANKS[piece]) if piece in BLANKS else self.literal(piece) for piece in pieces(text)]
+        return joined(*made)
+
     def until(self, end: str, excludes: Sequence[str]) -> Grammar:
         """Any text up to an end, and the end."""
         token = self.marks.token(self.marks.bound(end))
@@ -342,7 +417,6 @@ class _Writer:
         if protocol.calls is not None:
             calls = protocol.calls
             found += [calls.trigger, *(head for head, _ in calls.also), calls.prefix]
-            found += ['{"name":"'] if calls.trigger == '{"name": "' else []
         found.append(protocol.joint)
         return list(dict.fromkeys(text for text in [*found, *protocol.turn_end] if text and not self._is_control(text)))
 

@@ -10,15 +10,19 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from decimal import Decimal
+from math import isfinite
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .._core import StateError, Vocabulary
 from .._errors import error
+from ._arguments import Reader
+from ._forms import CALL, MAX_BEGINNING, MAY_BE_CALL, forms
 from ._marks import ANY_TOKEN, TOKEN_CHARACTERS, Marks
 from ._parts import Content, Kind, Part, PartEnd, PartEvent, PartStart, PartText, Reasoning, Response, ToolCall
 from ._protocol import Protocol
-from ._tools import Tool, is_text
+from ._tools import Tool
 
 if TYPE_CHECKING:
     from .._generation import Generation
@@ -31,7 +35,9 @@ MAX_DEPTH = 256
 MAX_NAME = 256
 """Characters of a tool's name, or of a key."""
 MAX_SPACE = 64
-"""White space between two pieces of a marker."""
+"""White space in and before a marker."""
+MAX_FORM = 1_024
+"""Characters of markers that are read as one, blanks and white space included."""
 
 _NAME = re.compile(r"[\w.\-/]")
 _PLAIN = re.compile(r"[\s0-9A-Za-z+\-.,:]*")
@@ -41,6 +47,32 @@ _QUOTES = re.compile(r'\\.|"', re.DOTALL)
 _SPACE = re.compile(r"\s*")
 _HEADED = re.compile(r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*')
 _MAX_HEAD = 1_024
+
+
+MAX_DIGITS = 20_000
+"""Digits of an integer; reading more takes longer than linear time."""
+
+
+def _integer(digits: str) -> int:
+    """An integer of any length; ValueError past the limit."""
+    if len(digits) > MAX_DIGITS:
+        raise ValueError("too many digits")
+    return int(Decimal(digits)) if len(digits) > 4_000 else int(digits)
+
+
+def _number(text: str) -> int | float:
+    """A number; ValueError where a double cannot hold it. Integers with an exponent are integers."""
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError("a double cannot hold it")
+    return int(value) if "." not in text and value.is_integer() and abs(value) < 2**53 else value
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_int=_integer, parse_float=_number, parse_constant=_refused)
 
 
 class Parser:
@@ -73,6 +105,7 @@ class Parser:
         self.protocol = protocol
         self._marks = marks = Marks(protocol, vocabulary)
         self._tools = {tool.name: tool.parsed for tool in tools}
+        self._readers: dict[tuple[str, str], Reader] = {}
         self._described = {tool.name: tool for tool in tools}
         self._answer_only = answer_only and not protocol.content
         """Whether content, once it has begun, is all that follows."""
@@ -96,7 +129,8 @@ class Parser:
         """Of these, what ends it inside of arguments too: tokens that are no text."""
         self._actions = self._triggers()
         reasoning = protocol.reasoning
-        later = set(self._actions) - ({marks.bound(reasoning.begin)} if reasoning and not protocol.content else set())
+        only_first = reasoning.begins if reasoning and not protocol.content else ()
+        later = set(self._actions) - {marks.bound(begin) for begin in only_first}
         self._first, self._later = _Search(self._actions), _Search(later)
         self._machine = self._run(marks.begun(prompt) if begun is None else begun)
         self._advance()
@@ -207,7 +241,8 @@ class Parser:
         protocol, bound = self.protocol, self._marks.bound
         actions: dict[str, Callable[[], Machine]] = {}
         if protocol.reasoning is not None and "reasoning" not in self._without:
-            actions[bound(protocol.reasoning.begin)] = self._inside
+            for begin in protocol.reasoning.begins:
+                actions[bound(begin)] = self._inside
         for block in protocol.content:
             actions[bound(block.begin)] = lambda block=block: self._framed(block)  # type: ignore[misc]
         if protocol.calls is not None and "tool_call" not in self._without:
@@ -221,8 +256,8 @@ class Parser:
             for head in middles:
                 if head != calls.head:
                     actions[bound(head)] = lambda head=head: self._calls("", middles[head])  # type: ignore[misc]
-            if calls.in_object and calls.trigger == calls.head:
-                actions[bound('{"name":"')] = lambda: self._calls("", middles[calls.head])
+            if calls.is_bare:
+                actions["{"] = actions.pop(bound(calls.trigger))
             if calls.prefix:
                 actions[bound(calls.prefix)] = self._nothing
         if protocol.joint:
@@ -244,7 +279,7 @@ class Parser:
                 self._end(Content if not self.protocol.content else _outside)
             self._blank = []
             ended = trigger in self._enders
-            if trigger not in self._object_triggers():
+            if trigger != "{":
                 self._take(len(trigger))
             yield from self._actions[trigger]()
         if self._open is not None:
@@ -255,12 +290,6 @@ class Parser:
                 return
             yield
 
-    def _object_triggers(self) -> tuple[str, ...]:
-        """Triggers that are the beginning of a call's object, which is read as a whole."""
-        calls = self.protocol.calls
-        bare = calls is not None and calls.in_object and calls.trigger == calls.head
-        return ('{"name": "', '{"name":"') if bare else ()
-
     def _between(self) -> Machine:
         """Reads content without a frame, and gives the trigger that follows; None at the end."""
         if self._answer_only and not self._calls_read:
@@ -270,7 +299,8 @@ class Parser:
             found = search.find(self._buffer, self._at)
             if found is not None:
                 self._bare(self._take(found.start() - self._at))
-                if self._open is not None and found[0] not in self._later.texts:
+                is_other = self._open is not None and found[0] not in self._later.texts
+                if is_other or (found[0] == "{" and not (yield from self._is_call())):
                     self._bare(self._take(len(found[0])))
                     continue
                 return found[0]
@@ -285,7 +315,7 @@ class Parser:
         while True:
             text = self._buffer[self._at : self._at + search.longest]
             for trigger in search.texts:
-                if text.startswith(trigger):
+                if text.startswith(trigger) and (trigger != "{" or (yield from self._is_call())):
                     return trigger
             if self._final or (text and not any(trigger.startswith(text) for trigger in search.texts)):
                 break
@@ -294,6 +324,14 @@ class Parser:
             self._begin("content")
             yield from self._until(_Search(self._inner_enders))
         return next((ender for ender in self._inner_enders if self._buffer.startswith(ender, self._at)), None)
+
+    def _is_call(self) -> Machine:
+        """Whether what follows begins like the object of a call."""
+        while True:
+            text = self._buffer[self._at : self._at + MAX_BEGINNING]
+            if CALL.match(text) or self._final or len(text) == MAX_BEGINNING or not MAY_BE_CALL.match(text):
+                return CALL.match(text) is not None
+            yield
 
     def _bare(self, text: str) -> None:
         """Content without a frame; white space before it is held until it is known to be content."""
@@ -363,41 +401,43 @@ class Parser:
         return any(self._buffer.startswith(ender, self._at) for ender in self._enders)
 
     def _skip(self, text: str) -> Machine:
-        """Reads this text if all of it follows."""
+        """Reads this text if it follows; of white space as much as follows."""
         while self._left < len(text) and not self._final and text.startswith(self._buffer[self._at :]):
             yield
-        if text and self._buffer.startswith(text, self._at):
+        if text.isspace():
+            while text and not self._buffer.startswith(text, self._at):
+                text = text[:-1]
+        if self._buffer.startswith(text, self._at):
             self._take(len(text))
 
     # -- tool calls
 
     def _expect(self, choices: Sequence[str]) -> Machine:
-        """Reads one of several texts, white space aside, and gives its number; -1, and nothing is read, otherwise."""
-        wanted = ["".join(choice.split()) for choice in choices]
-        got, i, space = "", 0, 0
-        while True:
-            if got in wanted:
-                self._take(i)
-                return wanted.index(got)
+        """Reads one of several texts, the longest, white space aside, and gives its number; -1, and nothing is read,
+        otherwise."""
+        known = forms(tuple(choices))
+        states = known.start
+        which, taken = known.complete(states), 0
+        i, space = 0, 0
+        while known.may_continue(states) and space <= MAX_SPACE and i <= MAX_FORM:
             if i == self._left:
                 if self._final:
-                    return -1
+                    break
                 yield
                 continue
             character = self._buffer[self._at + i]
             i += 1
             if character.isspace():
                 space += 1
-                if space > MAX_SPACE:
-                    return -1
                 continue
-            if character.isdigit() and not any(one.startswith(got + character) for one in wanted):
-                if got.endswith("0") and i < MAX_NAME:
-                    continue
-                character = "0"
-            got += character
-            if not any(one.startswith(got) for one in wanted):
-                return -1
+            states = known.step(states, character)
+            complete = known.complete(states)
+            if complete is not None:
+                which, taken = complete, i
+        if which is None:
+            return -1
+        self._take(taken)
+        return which
 
     def _word(self, stop: Callable[[str], bool]) -> Machine:
         """Reads a name up to a character; None if it is empty or too long."""
@@ -431,11 +471,12 @@ class Parser:
         """Reads a call after its head, tail included; gives whether it is one."""
         calls = self.protocol.calls
         assert calls is not None
-        tail = self._marks.bound(calls.tail)
+        tails = [self._marks.bound(tail) for tail in (calls.tail, *calls.tails)]
+        tail = tails[0]
         note = ""
         if calls.in_object:
             read = yield from self._object()
-            tail = tail.removeprefix("}")
+            tails = [tail := tail.removeprefix("}")]
         elif calls.pairs is not None:
             read = yield from self._keyed(calls.middle, tail)
         else:
@@ -443,7 +484,7 @@ class Parser:
         if read is None:
             self._broken("a tool call is malformed, or has no end")
             return False
-        if calls.pairs is None and tail and (yield from self._expect([tail])) < 0:
+        if calls.pairs is None and tail and (yield from self._expect(tails)) < 0:
             note = "the end marker is missing"
             if not (yield from self._is_over()):
                 if self._left or tail not in self._enders:
@@ -499,7 +540,7 @@ class Parser:
         assert calls is not None
         if not isinstance(made, dict) or not isinstance(made.get("name"), str) or not made["name"]:
             return None
-        if "arguments" not in made and "parameters" not in made and calls.trigger == calls.head:
+        if "arguments" not in made and "parameters" not in made and calls.is_bare:
             return None
         arguments = made.get("arguments", made.get("parameters", {}))
         if isinstance(arguments, str):
@@ -512,13 +553,15 @@ class Parser:
         return made["name"], arguments
 
     def _loaded(self, text: str | None) -> Any:
-        """What JSON means; None if it is malformed. Control characters in texts are let pass, as models write them."""
-        if text is None:
-            return None
+        """What JSON means; None if it is malformed."""
+        return None if text is None else self._value(text)[0]
+
+    def _value(self, text: str) -> tuple[Any, bool]:
+        """What JSON means, and whether it is JSON. Control characters in texts are let pass, as models write them."""
         try:
-            return json.loads(self._marks.shown(text), strict=False)
+            return _DECODER.decode(self._marks.shown(text)), True
         except (ValueError, RecursionError):
-            return None
+            return None, False
 
     def _json(self, on_piece: Callable[[str, int], None]) -> Machine:
         """Reads a JSON object and gives its text; None if it is malformed or has no end.
@@ -584,8 +627,6 @@ class Parser:
         if name is None or (yield from self._expect([bound(middle)])) < 0:
             return None
         self._begin("tool_call", name)
-        root = self._tools.get(name)
-        declared = None if root is None else root.get("properties", {})
         arguments: dict[str, Any] = {}
         between = bound(pairs.middle)
         middles = [between, bound(pairs.text_middle)] if pairs.text_middle else [between]
@@ -606,28 +647,45 @@ class Parser:
             if between.endswith("\n"):
                 yield from self._skip("\n")
             self._emit("".join(self._raw[before:]))
+            reader = self._reader(name, key)
             if pairs.text_middle:
-                text: bool | None = form == 1
+                reader, text = None, form == 1
             else:
-                text = None if declared is None or key not in declared else is_text(declared[key], root or {})
+                text = reader is not None and reader.is_text
             value: list[str] = []
-            in_text = False
+            in_text, first = False, ""
+            is_json = not text if pairs.text_middle or reader is None else not reader.may_be_text
             while True:
                 start = len(self._pieces)
                 if (yield from self._until(search)) != end.strip():
                     return None
-                value += self._pieces[start:]
-                in_text ^= _QUOTES.findall("".join(self._pieces[start:])).count('"') % 2 == 1
+                read = "".join(self._pieces[start:])
+                value.append(read)
+                first = first or read.lstrip()[:1]
+                in_text ^= _QUOTES.findall(read).count('"') % 2 == 1
                 self._emit(self._take(len(end.strip())))
-                if text is not False or not in_text:
+                # Inside of a text of JSON it is no end.
+                if text or not in_text or not (is_json or first in ("[", "{")):
                     break
-                value.append(end.strip())  # inside of a text of JSON
+                value.append(end.strip())
             written = "".join(value)
             if end.startswith("\n"):
                 written = written.removesuffix("\n")
-            made = None if text is True else self._loaded(written)
-            is_null = text is not True and written.strip() == "null"
-            arguments[key] = self._marks.shown(written) if made is None and not is_null else made
+            made, is_json = (None, False) if text else self._value(written)
+            shown = self._marks.shown(written)
+            if reader is not None:
+                arguments[key] = reader(shown, made, is_json)
+            else:
+                arguments[key] = made if is_json else shown
+
+    def _reader(self, name: str, key: str) -> Reader | None:
+        """What reads the value of a tool's argument; None for one that no schema describes."""
+        known = self._readers.get((name, key))
+        root = self._tools.get(name, {})
+        declared = root.get("properties", {})
+        if known is None and isinstance(declared, dict) and key in declared:
+            known = self._readers[name, key] = Reader(declared[key], root)
+        return known
 
 
 class _Search:

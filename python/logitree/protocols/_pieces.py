@@ -7,6 +7,9 @@ from typing import Any
 
 from .._core import Grammar
 
+SPACE = Grammar.regex("[ \n]{0,2}")
+"""White space between two parts."""
+
 
 def joined(*parts: Grammar | None) -> Grammar:
     """The parts that are not None, one after the other."""

@@ -22,12 +22,20 @@ class Block:
     begin: str
     end: str
     after: str = ""
-    """What follows the end and belongs to neither side."""
+    """What follows the end and belongs to neither side. Of white space a model may write less, or none."""
+    before: str = ""
+    """White space that a model may write before it."""
+
+    @property
+    def begins(self) -> tuple[str, ...]:
+        """How it begins: with the white space before it, and without."""
+        return tuple(dict.fromkeys((self.before + self.begin, self.begin)))
 
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Arguments as keys and values: texts as they are, everything else as JSON."""
+    """Arguments as keys and values: texts as they are, everything else as JSON. Of a value that may be a text or
+    something else, what is valid as something else is that."""
 
     begin: str
     """What comes before a key."""
@@ -37,13 +45,16 @@ class Pairs:
     """What comes after a value."""
     text_middle: str = ""
     """What comes between key and value where the value is a text; empty: `middle`, too."""
+    python: bool = False
+    """Whether a value may be `True`, `False` or `None`, as well as JSON's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
     """How tool calls are written: `before`, `begin`, then each call, `separator` between two of them, then `end`.
 
-    A call is `head`, the name, `middle`, the arguments, `tail`. A 0 in `middle` is any number.
+    A call is `head`, the name, `middle`, the arguments, `tail`. In `middle` and `tail`, `{number}` is any number and
+    `{id}` any identifier.
     """
 
     trigger: str
@@ -59,7 +70,9 @@ class Calls:
     pairs: Pairs | None = None
     """How arguments are written; None: as a JSON object."""
     also: tuple[tuple[str, str], ...] = ()
-    """Further heads and middles, which a parser reads and a constraint does not write."""
+    """Further heads and middles."""
+    tails: tuple[str, ...] = ()
+    """Further tails."""
     prefix: str = ""
     """What a model may write before the trigger."""
 
@@ -67,6 +80,11 @@ class Calls:
     def in_object(self) -> bool:
         """Whether a call is a JSON object with the name and the arguments."""
         return self.head.endswith('{"name": "')
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether such an object has no marker before it."""
+        return self.in_object and self.trigger == self.head
 
 
 @dataclass(frozen=True, slots=True)

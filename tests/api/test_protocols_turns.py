@@ -1,0 +1,176 @@
+"""Turns as the models' own chat templates write them: allowed, and read as what they were made of."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+import logitree as lt
+from logitree.protocols import Protocol
+from protocol_texts import KINDS, in_chunks, read, spelled, vocabulary
+
+Calls = list[tuple[str, dict[str, Any]]]
+
+F = {"type": "object", "properties": {"a": {"type": "integer"}}}
+TOOLS: dict[str, Any] = {"f": F, "g": {"type": "object", "properties": {}}}
+
+MISTRAL = '[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}, "id": "abcdefghi"}]'
+DSML = "<｜DSML｜function_calls>\n<｜DSML｜invoke name="
+LLAMA = '{"name": "f", "parameters": {"a": 1}}'
+
+TURNS: list[tuple[str, str, str | None, str, Calls]] = [
+    # protocol, text, reasoning, content, calls
+    ("glm_4_5", "<think>hm</think>\n<tool_call>g\n</tool_call>", "hm", "", [("g", {})]),
+    # Ling: two line ends.
+    ("glm_4_5", "<think>hm</think>\n\n<tool_call>g\n</tool_call>", "hm", "", [("g", {})]),
+    # Nemotron, Step: one line end; Bielik: none.
+    ("qwen3_coder", "<think>hm</think>\nHello", "hm", "Hello", []),
+    ("qwen3_coder", "<think>hm</think>Hello", "hm", "Hello", []),
+    ("qwen3", "<think>hm</think>Hello", "hm", "Hello", []),
+    (
+        "qwen3_coder",
+        "<think>hm</think>\n<tool_call>\n<function=g>\n</function>\n</tool_call>\n\n"
+        "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>",
+        "hm",
+        "",
+        [("g", {}), ("f", {"a": 1})],
+    ),
+    ("mistral_args", '[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{"a": 1}', None, "", [("f", {"a": 1})]),
+    ("mistral_args", '[TOOL_CALLS]f{"a": 1}', None, "", [("f", {"a": 1})]),
+    ("mistral_args", 'Hm.[TOOL_CALLS]f[ARGS]{"a": 1}[TOOL_CALLS]g{}', None, "Hm.", [("f", {"a": 1}), ("g", {})]),
+    ("mistral", MISTRAL, None, "", [("f", {"a": 1})]),
+    ("mistral", MISTRAL.replace("[[", "[ [").replace("S][", "S] ["), None, "", [("f", {"a": 1})]),
+    ("granite_3", '<|tool_call|> [{"name": "f", "arguments": {"a": 1}}]', None, "", [("f", {"a": 1})]),
+    ("deepseek_v3_2", f'\n\n{DSML}"g">\n\n</｜DSML｜invoke>\n</｜DSML｜function_calls>', None, "", [("g", {})]),
+    ("deepseek_v3_2", f'\n\n{DSML}"g">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>', None, "", [("g", {})]),
+    ("llama3", f"<|python_tag|>{LLAMA}", None, "", [("f", {"a": 1})]),
+    ("llama3", f"{LLAMA}; {LLAMA}", None, "", [("f", {"a": 1})] * 2),
+    (
+        "harmony",
+        "<|channel|>analysis<|message|>hm<|end|><|start|>assistant to=functions.f<|channel|>commentary json"
+        '<|message|>{"a": 1}<|call|>',
+        "hm",
+        "",
+        [("f", {"a": 1})],
+    ),
+    (
+        "harmony",
+        '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a": 1}<|call|>'
+        "<|start|>assistant<|channel|>commentary to=functions.g<|message|>{}<|call|>",
+        None,
+        "",
+        [("f", {"a": 1}), ("g", {})],
+    ),
+]
+
+
+def allowed(matcher: lt.Matcher, tokens: Sequence[int]) -> bool:
+    """Whether a matcher takes all tokens and may end then."""
+    for token in tokens:
+        if matcher.is_finished or not matcher.is_allowed(token):
+            return False
+        matcher.accept(token)
+    return matcher.is_accepting
+
+
+@pytest.mark.parametrize("turn", TURNS, ids=lambda turn: f"{turn[0]}-{turn[1][:40]!r}")
+@pytest.mark.parametrize("kind", KINDS)
+def test_turns_of_templates_are_allowed_and_read(turn: tuple[str, str, str | None, str, Calls], kind: str) -> None:
+    name, text, reasoning, content, calls = turn
+    protocol, rng = Protocol.named(name), random.Random(0)
+    vocab = vocabulary(protocol, kind)
+    tokens = spelled(text, vocab, rng, markers=kind != "text")
+    some = ["auto"] + (["required"] if calls and not content else [])
+    budgets: list[Any] = [None] + ([True] if reasoning is not None else [])
+    # A budget takes a begin of several tokens only as the model's own tokenizer spells it.
+    budgets += [9] if kind != "text" and protocol.reasoning and name != "harmony" else []
+    for choice, budget in itertools.product(some, budgets):
+        constraint = protocol.constraint(tools=TOOLS, tool_choice=choice, reasoning=budget)
+        assert allowed(constraint.matcher(vocab), tokens), (choice, budget)
+    found = read(protocol, vocab, [tokens], tools=TOOLS)
+    assert (found.text, found.notes) == (text, ())
+    assert (found.reasoning, found.content) == (reasoning, content)
+    assert [(call.name, call.arguments) for call in found.tool_calls] == calls
+    assert read(protocol, vocab, in_chunks(tokens, rng), tools=TOOLS) == found
+    assert read(protocol, None, list(text), tools=TOOLS).parts == found.parts
+
+
+@pytest.mark.parametrize(
+    ("text", "calls"),
+    [
+        ('{"type": "function", "name": "f", "parameters": {"a": 1}}', True),
+        ('{\n  "name": "f",\n  "parameters": {\n    "a": 1\n  }\n}', True),
+        ('{ "name" : "f", "parameters": {"a": 1}}', True),
+        ('{"parameters": {"a": 1}, "name": "f"}', True),
+        ('{"arguments":{"a":1},"type":"function","name":"f"}', True),
+        ('{"type": "object", "name": "f", "parameters": {"a": 1}}', False),
+        ('{"named": "f", "parameters": {"a": 1}}', False),
+        ('{"name": 3, "parameters": {"a": 1}}', False),
+        ('{"a": {"b": 1}}', False),
+        ("{}", False),
+        ("{", False),
+    ],
+)
+@pytest.mark.parametrize("before", ["", "<|python_tag|>", "Look: ", f"{LLAMA}; "])
+def test_objects_of_llama_in_any_order_and_spacing(text: str, calls: bool, before: str) -> None:
+    protocol = Protocol.named("llama3")
+    found = read(protocol, None, [before + text])
+    more = [("f", {"a": 1})] * (before.startswith("{"))
+    assert [(call.name, call.arguments) for call in found.tool_calls] == more + [("f", {"a": 1})] * calls
+    content = {"Look: ": "Look: ", f"{LLAMA}; ": "; " * (not calls)}.get(before, "")
+    assert found.content == content + text * (not calls)
+    assert found.text == before + text
+    assert read(protocol, None, list(before + text)) == found
+    vocab = vocabulary(protocol, "control")
+    if before == "Look: " and calls:
+        # What is read as a call is not allowed as text.
+        exact = text.startswith('{"name": "')
+        assert allowed(protocol.constraint(tools=TOOLS).matcher(vocab), list((before + text).encode())) == exact
+
+
+def test_an_answer_that_begins_like_a_call_of_llama_is_refused() -> None:
+    protocol = Protocol.named("llama3")
+    vocab = vocabulary(protocol, "control")
+    for key in ("type", "parameters", "arguments", "name"):
+        value = {"name": {"type": "string"}, "type": {"const": "function"}}.get(key, {"type": "object"})
+        schema = {"type": "object", "properties": {key: value, "b": {}}, "required": [key, "b"]}
+        with pytest.raises(lt.ConstraintError, match="the answer may begin with"):
+            protocol.constraint(schema, tools=TOOLS).matcher(vocab)
+    protocol.constraint({"type": "object", "properties": {"a": {}}, "required": ["a"]}, tools=TOOLS).matcher(vocab)
+
+
+@pytest.mark.parametrize(
+    ("value", "read_as"),
+    [
+        ("1e400", None),
+        ("-1e400", None),
+        ("NaN", None),
+        ("Infinity", None),
+        ("-Infinity", None),
+        ("1e3", 1000),
+        ("1.5e3", 1500.0),
+        ("-0", 0),
+        ("9" * 5_000, 10**5_000 - 1),
+        ("-" + "9" * 5_000, 1 - 10**5_000),
+        ("9" * 30_000, None),
+    ],
+    ids=lambda value: str(value)[:12] if isinstance(value, str) else "",
+)
+def test_numbers_are_read_exactly_or_not_at_all(value: str, read_as: Any) -> None:
+    protocol = Protocol.named("hermes")
+    text = f'<tool_call>\n{{"name": "f", "arguments": {{"a": {value}}}}}\n</tool_call>'
+    found = protocol.parse(text)
+    if read_as is None:
+        assert found.notes == ("a tool call is malformed, or has no end",)
+        assert found.content == text
+    else:
+        (call,) = found.tool_calls
+        assert (call.arguments["a"], type(call.arguments["a"])) == (read_as, type(read_as))
+    keyed = Protocol.named("qwen3_coder")
+    text = f"<tool_call>\n<function=f>\n<parameter=a>\n{value}\n</parameter>\n</function>\n</tool_call>"
+    (call,) = keyed.parse(text, tools=TOOLS).tool_calls
+    assert call.arguments == {"a": value if read_as is None else read_as}

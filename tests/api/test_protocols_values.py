@@ -1,0 +1,166 @@
+"""Values without quotes: both forms of a value that may be a text or something else, and what each is read as."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+import logitree as lt
+from logitree.protocols import PROTOCOLS, Protocol
+from protocol_texts import read, rendered, spelled, vocabulary
+
+jsonschema = pytest.importorskip("jsonschema")
+
+KEYED = [one for one in PROTOCOLS if one.calls and one.calls.pairs and not one.calls.pairs.text_middle]
+DEFS = {"o": {"anyOf": [{"const": "x"}, {"type": "null"}]}}
+SCHEMAS: list[Any] = [
+    {"type": ["string", "null"]},
+    {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    {"anyOf": [{"type": "string", "maxLength": 4}, {"type": "integer", "minimum": 3}]},
+    {"type": ["string", "integer"], "minimum": 3, "maxLength": 2},
+    {"enum": ["a", 3, None, "3", "True"]},
+    {"anyOf": [{"$ref": "#/$defs/o"}, {"type": "boolean"}]},
+    {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]},
+    {"type": ["string", "object"]},
+    {"type": ["boolean", "null"]},
+    {"const": True},
+    {"type": "number"},
+    {"type": "string"},
+    {},
+    True,
+]
+VALUES = [
+    "",
+    "null",
+    "a",
+    "x",
+    "1",
+    "3",
+    "77",
+    "1e400",
+    "NaN",
+    "true",
+    "True",
+    "False",
+    "None",
+    '"a"',
+    '["a"]',
+    "[1]",
+    "[1",
+]
+VALUES += ["{}", '{"a": "b"}', '["a', "Oslo ", "[see](b)", "-", "3.5"]
+
+
+def called(protocol: Protocol, value: str) -> str:
+    """A call of f with this value."""
+    assert protocol.calls is not None
+    assert protocol.calls.pairs is not None
+    pairs, tail = protocol.calls.pairs, protocol.calls.tail
+    whole = "".join(text for text, _ in rendered(protocol, None, "", [("f", {})]))
+    at = whole.index(tail)
+    return whole[:at] + pairs.begin + "a" + pairs.middle + value + pairs.end + whole[at:]
+
+
+def expected(value: str, oracle: Any, protocol: Protocol) -> Any:
+    """The slow version: what is valid as something other than a text is that, otherwise it is the text; KeyError for
+    what is neither."""
+    words = {"True": True, "False": False, "None": None}
+    try:
+        other = json.loads(value, parse_constant=lambda name: words[name])
+    except (ValueError, KeyError):
+        other = words.get(value, "")
+        written = protocol.calls.pairs.python if protocol.calls and protocol.calls.pairs else False
+        if value in words and not written and not oracle.is_valid(value):
+            return KeyError
+    if not isinstance(other, str) and oracle.is_valid(other) and value != "1e400":
+        return other
+    return value if oracle.is_valid(value) else KeyError
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=str)
+@pytest.mark.parametrize("protocol", KEYED, ids=str)
+def test_values_that_may_be_texts_have_both_forms(protocol: Protocol, schema: Any) -> None:
+    vocab = vocabulary(protocol, "control")
+    tools = {"f": {"type": "object", "properties": {"a": schema}, "required": ["a"], "$defs": DEFS}}
+    constraint = protocol.constraint(tools=tools, tool_choice="f")
+    whole = {"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {**DEFS, "a": schema}}
+    oracle = jsonschema.Draft202012Validator(whole)
+    for value in VALUES:
+        tokens = spelled(called(protocol, value), vocab, random.Random(0), markers=True)
+        is_allowed = constraint.matcher(vocab).validate(tokens) == len(tokens)
+        wanted = expected(value, oracle, protocol)
+        # A bracket without its end would take the end of the value with it.
+        unclosed = value == '["a' and schema not in (SCHEMAS[-3],)
+        assert is_allowed == (wanted is not KeyError and not unclosed), value
+        if not unclosed:
+            (call,) = read(protocol, vocab, [tokens], tools=tools).tool_calls
+            if wanted is not KeyError:
+                assert (call.arguments, type(call.arguments["a"])) == ({"a": wanted}, type(wanted))
+
+
+@pytest.mark.parametrize("protocol", KEYED, ids=str)
+def test_drawn_values_are_valid(protocol: Protocol) -> None:
+    vocab = vocabulary(protocol, "control")
+    pieces = ["null", "True", "1", "33", '"', "a", "[", "]", "{", "}", ",", ":", " ", "\\", "e5", ".", "false", "\n"]
+    for number, schema in enumerate(SCHEMAS):
+        tools = {"f": {"type": "object", "properties": {"a": schema}, "required": ["a"], "$defs": DEFS}}
+        oracle = jsonschema.Draft202012Validator({"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {**DEFS, "a": schema}})
+        matcher = protocol.constraint(tools=tools, tool_choice="f").matcher(vocab)
+        begin, _, end = called(protocol, "|").partition("|")
+        matcher.accept_many(spelled(begin, vocab, random.Random(0), markers=True))
+        closing = spelled(end, vocab, random.Random(0), markers=True)
+        for seed in range(40):
+            rng, one, written = random.Random(100 * number + seed), matcher.fork(), ""
+            for piece in rng.choices([*pieces, *(protocol.calls.pairs.end.strip()[:3],)], k=rng.randrange(12)):  # type: ignore[union-attr]
+                if one.validate(list(piece.encode())) == len(piece.encode()):
+                    one.accept_many(list(piece.encode()))
+                    written += piece
+            if one.validate(closing) < len(closing):
+                continue
+            (call,) = protocol.parse(begin + written + end, tools=tools).tool_calls
+            assert oracle.is_valid(call.arguments["a"]), (written, call)
+
+
+def test_a_text_of_a_tool_that_says_text_is_the_text() -> None:
+    for protocol in KEYED:
+        tools = {"f": {"type": "object", "properties": {"a": {"type": ["string", "null"]}}, "required": ["a"]}}
+        for value in ("123", "true", "[1]", '"quoted"', "1e999", "NaN"):
+            (call,) = protocol.parse(called(protocol, value), tools=tools).tool_calls
+            assert call.arguments == {"a": value}
+        for value, other in (("null", None), ("None", None)):
+            (call,) = protocol.parse(called(protocol, value), tools=tools).tool_calls
+            assert call.arguments == {"a": other}
+
+
+def test_optional_texts_of_python_types_are_texts() -> None:
+    def f(a: str | None = None, b: bool = False, c: int | str = 3) -> None: ...
+
+    protocol = Protocol.named("qwen3_coder")
+    text = "<tool_call>\n<function=f>\n<parameter=a>\n{}\n</parameter>\n<parameter=b>\nTrue\n</parameter>\n"
+    text += "<parameter=c>\n{}\n</parameter>\n</function>\n</tool_call>"
+    vocab = vocabulary(protocol, "text")
+    for a, c, arguments in (
+        ("Oslo", "7", {"a": "Oslo", "b": True, "c": 7}),
+        ("None", "x", {"a": None, "b": True, "c": "x"}),
+    ):
+        tokens = list(text.format(a, c).encode())
+        assert protocol.constraint(tools=[f], tool_choice="f").matcher(vocab).validate(tokens) == len(tokens)
+        (call,) = protocol.parse(tokens, vocab, tools=[f]).tool_calls
+        assert (call.arguments, call.note) == (arguments, "")
+
+
+def test_texts_with_a_format_stay_json() -> None:
+    protocol = Protocol.named("glm_4_7")
+    tools = {"f": {"type": "object", "properties": {"a": {"type": ["string", "null"], "format": "date"}}}}
+    constraint, vocab = protocol.constraint(tools=tools, tool_choice="f"), vocabulary(protocol, "text")
+    for value, fine in (('"2024-01-01"', True), ("null", True), ("2024-01-01", False), ('"x"', False)):
+        tokens = list(called(protocol, value).encode())
+        assert (constraint.matcher(vocab).validate(tokens) == len(tokens)) == fine
+    (call,) = protocol.parse(called(protocol, '"2024-01-01"'), tools=tools).tool_calls
+    assert call.arguments == {"a": "2024-01-01"}
+    one = {"f": {"type": "object", "properties": {"a": {"type": "string", "format": "date"}}}}
+    with pytest.raises(lt.ConstraintError, match="'format' has no meaning"):
+        protocol.constraint(tools=one, tool_choice="f").matcher(vocab)
