@@ -22,6 +22,7 @@ from logitree_bench.suites import choices as choices_suite
 from logitree_bench.suites import grammar as grammar_suite
 from logitree_bench.suites import responses as responses_suite
 from logitree_bench.suites import sampling as sampling_suite
+from logitree_bench.suites import spelling as spelling_suite
 from logitree_bench.suites._catalogue import DictTrie, PrefixSet, Shape, build, slow_step
 from logitree_bench.suites._subjects import SUBJECTS
 
@@ -335,6 +336,8 @@ def test_a_suite_runs_and_prints_records(
     monkeypatch.setattr(choices_suite, "MAX_TOKENS", 4)
     monkeypatch.setattr(responses_suite, "TASKS", responses_suite.TASKS[:1])
     monkeypatch.setattr(responses_suite, "MAX_TOKENS", 4)
+    monkeypatch.setattr(spelling_suite, "TASKS", spelling_suite.TASKS[1:2])
+    monkeypatch.setattr(spelling_suite, "MAX_TOKENS", 4)
     # Two small grammars likewise.
     monkeypatch.setattr(grammar_suite, "SUBJECTS", {k: SUBJECTS[k] for k in ("30 names (GBNF)", "maxLength 100")})
     monkeypatch.setattr(grammar_suite, "LARGE", ("maxLength 100",))

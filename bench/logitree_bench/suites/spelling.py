@@ -73,7 +73,7 @@ def run(bench: Bench) -> None:
 
 def quality(bench: Bench, stage: Responses, task: Task) -> None:
     """One row for each mode."""
-    prompts = task.prompts[:2] if bench.quick else task.prompts
+    prompts = task.prompts[:1] if bench.quick else task.prompts
     any_texts: list[bytes] = []
     for mode in MODES:
         spelt = respelt = 0.0
