@@ -191,6 +191,12 @@ class OneOf(Constraint):
         """Whether each value is spelled in one way, whatever `generate` is asked for."""
         return self.tokenize is not None or self._by_engine
 
+    def form(self) -> str:
+        """As `Constraint.form`: the texts, without the values that they stand for."""
+        if self._by_engine:
+            raise error(_core.ConstraintError, "the spelling of an engine has no JSON form", help="give tokenize")
+        return self._choices(self.tokenize).form()
+
     def after(self, lead: bytes) -> OneOf:
         """The same texts, each after another one."""
         return OneOf([lead + _bytes(text) for text in self.texts], following=self.following)
@@ -363,6 +369,10 @@ class Typed(Constraint):
     def value(self, text: str, tokens: Sequence[int]) -> Any:
         """The converted text."""
         return self._convert(text)
+
+    def form(self) -> str:
+        """The grammar's form."""
+        return self.inner.form()
 
     def __repr__(self) -> str:
         return f"<constraint {self._name}>"

@@ -44,6 +44,7 @@ __all__ = [
     "PayloadError",
     "PerplexityGate",
     "Random",
+    "ReadConstraint",
     "Recogniser",
     "RollingPerplexity",
     "Sampler",
@@ -989,12 +990,46 @@ class Constraint:
         """
     def span_stream(self) -> SpanStream | None:
         """What turns the tokens of one output into the events of its spans. By default None: there are no spans."""
+    def form(self) -> str:
+        """The constraint as JSON, in the core's form (docs/c.md), which C, TypeScript, the command line and
+        `from_form` read.
+
+        Raises:
+            ConstraintError: it has none: it counts on Python code, on a vocabulary, or on bytes that are not UTF-8.
+            LimitError: it is nested too deep.
+        """
+    @staticmethod
+    def from_form(text: str | bytes, *, vocabulary: Vocabulary | None = None) -> Constraint:
+        """The constraint of the core's JSON form (docs/c.md). A grammar comes back as a `Grammar`; of others
+        `value` is the text.
+
+        Args:
+            text: the JSON. Paths in it, of catalogues and tokenizers, are opened.
+            vocabulary: what the ids and names of token trees must fit; None: they are not checked.
+
+        Raises:
+            ConstraintError: with a JSON pointer.
+            FileError: a file that it names cannot be read.
+        """
     def __add__(self, other: Any, /) -> Any: ...
     def __radd__(self, other: Any, /) -> Any: ...
     def __or__(self, other: Any, /) -> Any: ...
     def __ror__(self, other: Any, /) -> Any: ...
     def __and__(self, other: Any, /) -> Any: ...
     def __rand__(self, other: Any, /) -> Any: ...
+
+@final
+class ReadConstraint(Constraint):
+    """What `Constraint.from_form` read, where it is no grammar. Immutable; shared between threads, compared and
+    pickled by its form.
+    """
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def matcher(self, vocabulary: Vocabulary, /) -> Matcher:
+        """A matcher at the beginning of the output."""
+    def form(self) -> str:
+        """The form that was read, without what is left to defaults."""
 
 @final
 class Recogniser(Constraint):
@@ -1318,6 +1353,8 @@ class Choices:
         following: str | bytes | None = None,
         tokens: Sequence[Sequence[int]] | None = None,
     ) -> Choices: ...
+    def form(self) -> str:
+        """As `Constraint.form`."""
     def matcher(self, vocabulary: Vocabulary, *, end_tokens: Sequence[int] | None = None) -> Matcher:
         """A matcher at the beginning of a choice.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, cast
 
 from . import _core
-from ._constraint import Context, Tokenize, bind_in, constraint_of
+from ._constraint import Context, Tokenize, bind_in, constraint_of, decoded
 from ._core import Constraint
 from ._errors import error
 from ._spans import SpanStream
@@ -87,6 +88,30 @@ class ReasoningBudget(Constraint):
         made: _core.Matcher = self._bound(context).matcher(**self._place(context, None), then=self._then(context))
         return made
 
+    def form(self) -> str:
+        """As `Constraint.form`; tags that the engine tokenises stay texts, and the prompt is not looked at.
+
+        Raises:
+            ConstraintError: `then` has no form, or there is a `tokenize`.
+        """
+        if self.tokenize is not None:
+            help = "give the tags' tokens"
+            raise error(_core.ConstraintError, "tags in a tokenisation of one's own have no JSON form", help=help)
+        form: dict[str, Any] = {
+            "type": "reasoning_budget",
+            "begin": _tags_form(self.begin),
+            "end": _tags_form(self.end),
+            "budget": self.budget,
+            "soft": self.soft_budget,
+            "ramp": self.end_bias,
+            "message": None if self.message is None else _tag_form(self.message),
+            "max_blocks": self.max_blocks,
+            "whole": self.whole_tags,
+            "start": "inside" if self.inside else "outside",
+            "then": None if self.then is None else json.loads(constraint_of(self.then).form()),
+        }
+        return json.dumps({name: value for name, value in form.items() if value is not None or name == "max_blocks"})
+
     def answer_start(self, tokens: Sequence[int], context: Context) -> int:
         """How many of the output's first tokens are reasoning, tags included."""
         return len(self._bound(context).split(tokens, **self._place(context, None))[0])
@@ -153,3 +178,17 @@ class ReasoningBudget(Constraint):
             started=self.inside,
             tokenize=self.tokenize or context.tokenize,
         )
+
+
+def _tag_form(tag: Tag) -> str | list[int]:
+    """A tag in the core's JSON form."""
+    if isinstance(tag, str | bytes):
+        return decoded(tag)
+    return [tag] if isinstance(tag, int) else list(tag)
+
+
+def _tags_form(tags: Tag | Sequence[Tag]) -> list[str | list[int]]:
+    """One tag or several in the core's JSON form."""
+    if isinstance(tags, str | bytes | int) or all(isinstance(tag, int) for tag in tags):
+        return [_tag_form(cast(Tag, tags))]
+    return [_tag_form(tag) for tag in tags]

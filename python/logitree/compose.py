@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -58,6 +59,22 @@ class Composed(Constraint):
     def value(self, text: str, tokens: Sequence[int]) -> Any:
         """What the output means to the first part where that is an output of it, and else the text."""
         return self.parts[0].value(text, tokens) if self.kind in _SAME_VALUE else text
+
+    def form(self) -> str:
+        """As `Constraint.form`, if all parts have a form."""
+        parts = [json.loads(part.form()) for part in self.parts]
+        if self.kind in ("then", "either", "both"):
+            return json.dumps({"type": "sequence" if self.kind == "then" else self.kind, "of": parts})
+        form: dict[str, Any] = {"type": self.kind, "of": parts[0]}
+        if self.kind == "until":
+            form["stop"] = parts[1]
+        elif self.kind == "repeat":
+            form["min"], form["max"] = self.options
+        elif self.kind == "ban":
+            form["words"], form["tokens"] = self.options
+        else:
+            (form["n"],) = self.options
+        return json.dumps(form)
 
     def _plan(self, context: Context) -> _core.Composition:
         """The core's composition, kept where it means the same in every context."""

@@ -394,6 +394,20 @@ class Skeleton(Constraint):
         made: _core.Matcher = self._program.matcher(context.vocabulary, self._tree, tokens)
         return made
 
+    def form(self) -> str:
+        """As `Constraint.form`, without the samplers of spans.
+
+        Raises:
+            ConstraintError: an engine tokenises its fixed text, or it has a token tree.
+        """
+        if self._tree is not None or (self._prefill and self._plan is None):
+            help = "leave out prefill() and the tree"
+            raise error(_core.ConstraintError, "a skeleton with tokens of an engine has no JSON form", help=help)
+        made: Form = {"type": "skeleton", "skeleton": _json.loads(self._program.form())}
+        if self._prefill:
+            made["run_tokens"] = self._run_tokens(None)
+        return _json.dumps(made)
+
     def span_chains(self, chain: _core.Chain) -> dict[int, _core.Chain]:
         """The chains of spans that have a sampler, by number, for a generation with this chain.
 

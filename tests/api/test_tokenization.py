@@ -249,7 +249,7 @@ def test_a_spelling_that_fails_is_not_looked_for_again(own: Own) -> None:
         encode, vocabulary = own.own_tokenizer.encode, own.own_tokenizer.vocabulary
 
         def canonical(self, matcher: lt.Matcher) -> lt.Matcher:
-            """There is none."""
+            """Always the error."""
             asked.append(1)
             raise lt.ConstraintError("it has no spelling that the tokenizer would give")
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from test_cli import FAST, run
 
+import logitree as lt
+
 SCHEMA = {
     "type": "object",
     "properties": {"animal": {"enum": ["cat", "dog"]}, "legs": {"enum": ["two", "four"]}},
@@ -33,6 +35,22 @@ def test_generate_json_by_a_schema(capsys: pytest.CaptureFixture[str], tmp_path:
         value = json.loads(out)
         assert value["animal"] in ("cat", "dog")
         assert value["legs"] in ("two", "four")
+
+
+def test_any_constraint_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    form = (lt.OneOf(["cat", "cow"], following=".") & lt.Grammar.regex("c.*")).form()
+    file = tmp_path / "animal.json"
+    file.write_text(form)
+    for given in (str(file), form):
+        code, out, _ = run(capsys, "mask", "--constraint", given, "c", "--json")
+        assert (code, {one["text"] for one in json.loads(out)["tokens"]}) == (0, {"a", "at", "o", "ow"})
+    code, out, err = run(capsys, "generate", "Name an animal.", "--constraint", str(file), "--temp", "0", *FAST)
+    assert (code, err) == (0, "") and out.strip() in ("cat.", "cow.")
+    file.write_text('{"type": "regex", "pattern": "("}')
+    code, _, err = run(capsys, "mask", "--constraint", str(file))
+    assert code == 1 and "animal.json: " in err
+    code, _, err = run(capsys, "mask", "--constraint", form, "--any-order")
+    assert code == 2 and "are for --json-schema" in err
 
 
 def test_numbers_may_be_plain(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,12 +4,15 @@
 use std::sync::Arc;
 
 use logitree::constraint::{Constraint as _, Matcher};
+use logitree::grammar::ast::GrammarNode;
 use logitree::vocabulary::Vocabulary;
+use logitree::{form, Error, ErrorKind};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use pyo3::PyClass;
 
+use crate::constraint::text_bytes;
 use crate::errors::to_py;
 use crate::grammar::PyGrammar;
 use crate::matcher::PyMatcher;
@@ -103,6 +106,50 @@ impl PyConstraint {
         py.None()
     }
 
+    /// The constraint as JSON, in the core's form (docs/c.md), which C, TypeScript, the command line and `from_form` read.
+    ///
+    /// Raises:
+    ///     ConstraintError: it has none: it counts on Python code, on a vocabulary, or on bytes that are not UTF-8.
+    ///     LimitError: it is nested too deep.
+    fn form(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let message = format!("a {} has no JSON form", slf.get_type().name()?);
+        Err(to_py(
+            Error::new(ErrorKind::Constraint, message).help("pickle it, or make it again where it is needed"),
+        ))
+    }
+
+    /// The constraint of the core's JSON form (docs/c.md). A grammar comes back as a `Grammar`; of others `value` is the text.
+    ///
+    /// Args:
+    ///     text: the JSON. Paths in it, of catalogues and tokenizers, are opened.
+    ///     vocabulary: what the ids and names of token trees must fit; None: they are not checked.
+    ///
+    /// Raises:
+    ///     ConstraintError: with a JSON pointer.
+    ///     FileError: a file that it names cannot be read.
+    #[staticmethod]
+    #[pyo3(signature = (text, *, vocabulary=None))]
+    fn from_form<'py>(
+        text: &Bound<'py, PyAny>,
+        vocabulary: Option<&Bound<'py, PyVocabulary>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = text.py();
+        let text = text_bytes(text, "text")?;
+        let known = vocabulary.map(|known| Arc::clone(&known.get().0));
+        let read = || {
+            let constraint = form::read_for(&text, known.as_deref())?;
+            let form = constraint.form()?;
+            let parts =
+                (form["type"] == "grammar").then(|| GrammarNode::from_written(&form["parts"].to_string()));
+            Ok((constraint, form.to_string(), parts.transpose()?))
+        };
+        let (constraint, form, grammar) = py.detach(read).map_err(to_py)?;
+        Ok(match grammar {
+            Some(node) => PyGrammar::new(node).into_pyobject(py)?.into_any(),
+            None => PyReadConstraint { constraint, form }.into_pyobject(py)?.into_any(),
+        })
+    }
+
     fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         operator("then", slf.as_any(), other)
     }
@@ -125,6 +172,48 @@ impl PyConstraint {
 
     fn __rand__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         operator("both", other, slf.as_any())
+    }
+}
+
+/// What `Constraint.from_form` read, where it is no grammar. Immutable; shared between threads, compared and pickled by its
+/// form.
+#[pyclass(frozen, extends = PyConstraint, name = "ReadConstraint", module = "logitree._core")]
+pub struct PyReadConstraint {
+    constraint: Arc<dyn logitree::Constraint>,
+    form: String,
+}
+
+#[pymethods]
+impl PyReadConstraint {
+    /// A matcher at the beginning of the output.
+    #[pyo3(signature = (vocabulary, /))]
+    fn matcher(&self, py: Python<'_>, vocabulary: &Bound<'_, PyVocabulary>) -> PyResult<PyMatcher> {
+        let known = Arc::clone(&vocabulary.get().0);
+        let matcher = py.detach(|| self.constraint.matcher(&known)).map_err(to_py)?;
+        Ok(PyMatcher::of(matcher, Some(vocabulary.clone().unbind())))
+    }
+
+    /// The form that was read, without what is left to defaults.
+    fn form(&self) -> &str {
+        &self.form
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (&str,))> {
+        Ok((py.get_type::<PyConstraint>().getattr("from_form")?, (&self.form,)))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.form == other.get().form)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        self.form.as_str().into_pyobject(py)?.hash()
+    }
+
+    fn __repr__(&self) -> String {
+        let shown: String = self.form.chars().take(60).collect();
+        let rest = if shown.len() < self.form.len() { "..." } else { "" };
+        format!("Constraint.from_form({shown:?}{rest})")
     }
 }
 
@@ -158,7 +247,7 @@ macro_rules! derived {
     )*};
 }
 
-derived!(PyGrammar, PyMatcher, crate::recogniser::PyRecogniser);
+derived!(PyGrammar, PyMatcher, PyReadConstraint, crate::recogniser::PyRecogniser);
 derived!(crate::constraint::PyTokenTree, crate::constraint::PySpan);
 
 /// A constraint that a caller gave: a matcher, a grammar, or anything that `logitree._constraint.bind` takes.
@@ -204,7 +293,8 @@ impl<'py> Constraint<'py> {
     }
 }
 
-/// Adds the class to the module.
+/// Adds the classes to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyConstraint>()
+    m.add_class::<PyConstraint>()?;
+    m.add_class::<PyReadConstraint>()
 }

@@ -203,6 +203,11 @@ impl PyTokenTree {
         self.at(py, None, None, None)?.matcher(py, Some(vocabulary))
     }
 
+    /// As `Constraint.form`: the constraint of a payload with one path.
+    fn form(&self, py: Python<'_>) -> PyResult<String> {
+        self.at(py, None, None, None)?.form()
+    }
+
     /// Each leaf's name (None where the binary form lost it) and token list, in the order of the lists.
     #[pyo3(signature = (path=None))]
     fn leaves(&self, path: Option<&str>) -> PyResult<Vec<(Option<String>, Vec<TokenId>)>> {
@@ -326,6 +331,11 @@ impl PySpan {
         Ok(name.map_or_else(|| text.strip_suffix(&*following).unwrap_or(text).to_string(), str::to_string))
     }
 
+    /// As `Constraint.form`.
+    fn form(&self) -> PyResult<String> {
+        self.span.form().map(|form| form.to_string()).map_err(to_py)
+    }
+
     /// The path in the payload.
     #[getter]
     fn path(&self) -> &str {
@@ -385,6 +395,11 @@ impl PyChoices {
             Some(tokens) => self.0.clone().ended_by(tokens).matcher(&known),
         });
         Ok(PyMatcher::of(matcher.map_err(to_py)?, Some(vocabulary)))
+    }
+
+    /// As `Constraint.form`.
+    fn form(&self) -> PyResult<String> {
+        self.0.form().map(|form| form.to_string()).map_err(to_py)
     }
 
     /// Number of texts.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from .._constraint import bind
+from .._constraint import bind, constraint_of
 from .._errors import error
 from .._progress import OnProgress, telling
 from . import _tables
@@ -292,6 +293,10 @@ class Catalogue(_core.Constraint):
         """This catalogue with options of `matcher`, as a constraint for `generate`."""
         return CatalogueConstraint(self, end_token=end_token, allowed=allowed, intersect=intersect, fuel=fuel)
 
+    def form(self) -> str:
+        """As `Constraint.form`: the index by its path."""
+        return self.constraint().form()
+
     def __and__(self, other: Any) -> CatalogueConstraint:
         """The items that another constraint allows too."""
         made: CatalogueConstraint = self.constraint() & other
@@ -451,6 +456,24 @@ class CatalogueConstraint(_core.Constraint):
     def matcher(self, vocabulary: _core.Vocabulary | int | None = None) -> _core.Matcher:
         """A matcher at the beginning of an item; errors as those of `Catalogue.matcher`."""
         return self.catalogue.matcher(vocabulary, **self._options)
+
+    def form(self) -> str:
+        """As `Constraint.form`: the index by its path.
+
+        Raises:
+            ConstraintError: the index is in memory, or only some items are allowed.
+        """
+        options = {name: value for name, value in self._options.items() if name != "intersect"}
+        if "allowed" in options:
+            raise error(_core.ConstraintError, "some items of a catalogue have no JSON form", help="leave out allowed")
+        if self.catalogue.path is None:
+            help = "build it with a path"
+            raise error(_core.ConstraintError, "a catalogue in memory has no JSON form", help=help)
+        given = _several(self._options.get("intersect"))
+        others = [json.loads(constraint_of(other).form()) for other in given]
+        form = {"type": "catalogue", "index": self.catalogue.path, "and": others, "fuel": options.get("fuel")}
+        form["end"] = options.get("end_token")
+        return json.dumps({name: value for name, value in form.items() if value not in (None, [])})
 
     def walk(self, vocabulary: _core.Vocabulary | int | None = None) -> _core.ItemWalk:
         """`Catalogue.walk` with these options, and with the end token that `Catalogue.matcher` takes."""

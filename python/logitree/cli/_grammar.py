@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from .. import Grammar, LogitreeError, Matcher, Vocabulary
+from .. import Constraint, Grammar, LogitreeError, Matcher, Vocabulary
 from . import _common
 from ._common import UsageError
 from ._terminal import visible
@@ -16,6 +16,7 @@ _FORMS: dict[str, tuple[str, str]] = {
     "gbnf": ("FILE|TEXT", "a grammar of llama.cpp"),
     "regex": ("FILE|TEXT", "the whole output matches this regular expression"),
     "lark": ("FILE|TEXT", "a grammar in llguidance's Lark"),
+    "constraint": ("FILE|TEXT", "any constraint, in logitree's own JSON form (docs/c.md)"),
 }
 
 _SUFFIXES = (".json", ".gbnf", ".lark", ".regex", ".txt")
@@ -43,8 +44,8 @@ def add_grammar(parser: argparse.ArgumentParser, *, required: bool) -> None:
     )
 
 
-def grammar(args: argparse.Namespace) -> Grammar | None:
-    """The grammar that was asked for, or None. An error in a file has the file's name in front."""
+def grammar(args: argparse.Namespace) -> Constraint | None:
+    """The grammar or constraint that was asked for, or None. An error in a file has the file's name in front."""
     if args.json_schema is None and (args.any_order or args.whitespace or args.numbers):
         raise UsageError("--any-order, --whitespace and --numbers are for --json-schema")
     for form in _FORMS:
@@ -54,9 +55,11 @@ def grammar(args: argparse.Namespace) -> Grammar | None:
     return None
 
 
-def _maker(form: str, args: argparse.Namespace) -> Callable[[str], Grammar]:
+def _maker(form: str, args: argparse.Namespace) -> Callable[[str], Constraint]:
+    if form == "constraint":
+        return Constraint.from_form
     if form != "json_schema":
-        made: Callable[[str], Grammar] = getattr(Grammar, form)
+        made: Callable[[str], Constraint] = getattr(Grammar, form)
         return made
     return lambda text: Grammar.json_schema(
         text,
@@ -66,8 +69,8 @@ def _maker(form: str, args: argparse.Namespace) -> Callable[[str], Grammar]:
     )
 
 
-def _read(form: str, given: str, make: Callable[[str], Grammar]) -> Grammar:
-    """A grammar from a file where there is one of this name, else from the text itself."""
+def _read(form: str, given: str, make: Callable[[str], Constraint]) -> Constraint:
+    """A constraint from a file where there is one of this name, else from the text itself."""
     path = Path(given)
     if "\n" in given or not _is_file(path):
         if path.suffix in _SUFFIXES:

@@ -10,7 +10,7 @@ mod tags;
 
 use std::sync::Arc;
 
-use logitree::constraint::{query::bytewise, Grammar, GrammarLimits};
+use logitree::constraint::{query::bytewise, Constraint as _, Grammar, GrammarLimits};
 use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::{Error, TokenId};
 use pyo3::exceptions::PyTypeError;
@@ -417,6 +417,11 @@ impl PyGrammar {
         let known = &vocabulary.get().0;
         let bound = || Grammar::of(&self.part, known, None, GrammarLimits::default());
         py.detach(|| Ok(bound()?.memory())).map_err(to_py)
+    }
+
+    /// As `Constraint.form`.
+    fn form(&self) -> PyResult<String> {
+        self.part.form().map(|form| form.to_string()).map_err(to_py)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
