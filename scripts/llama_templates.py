@@ -1,4 +1,4 @@
-"""Unpacks llama.cpp's chat templates out of llama-cpp-python's sdist: `python scripts/llama_templates.py FOLDER INTO`."""
+"""Unpacks llama.cpp's chat templates out of its Python sdist: `python scripts/llama_templates.py FOLDER INTO`."""
 
 import os
 import shutil

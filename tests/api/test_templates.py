@@ -163,6 +163,13 @@ DERIVED = {
     "frames": template(
         "<|do|>{{ c.name }} {{ c.arguments|tojson }}<|done|>", content="<|say|>%<|said|>", think="<|r|>{{ r }}<|/r|>"
     ),
+    "keys and values": template(PAIRS, between="{{ '\n' }}", think="{{ '\n' }}<R>{{ r }}</R>"),
+    "booleans as Python's": template(PAIRS.replace("v|tojson", "(v|tojson if v is iterable else v)")),
+    "ids": template("<c>{{ c.name }}<id>{{ t.id }}</id>{{ c.arguments|tojson }}</c>"),
+    "ids in objects": template(
+        JSON[:-1] + ', "id": "{{ t.id }}"}', before="<calls>[", between="{{ ', ' }}", after="]</calls>"
+    ),
+    "numbers": template("<c {{ loop.index }}>{{ c.name }}{{ c.arguments|tojson }}</c>", before="<cs>", after="</cs>"),
     "no calls": template(""),
 }
 """Forms that are in no table."""
@@ -189,7 +196,7 @@ def test_a_form_is_derived_from_what_the_template_writes(name: str) -> None:
         assert turn.mismatch(protocol, _turns.probe_tools()) == ""
         assert turn.refusal(protocol, _turns.probe_tools()) == ""
         kinds.add((turn.reasoning is not None, bool(turn.content), len(turn.calls)))
-    assert {calls for _, _, calls in kinds} == ({0} if name == "no calls" else {0, 1, 2})
+    assert {calls for _, _, calls in kinds} == ({0} if name == "no calls" else {0, 1, 3})
 
 
 def bare() -> lt.Vocabulary:

@@ -289,13 +289,13 @@ class _Writer:
             middles.setdefault(head, []).append(middle)
         arguments = [self._arguments(tool) for tool in self.of.tools]
         named = {head: self._named(found, arguments) for head, found in middles.items()}
-        others = [joined(self.literal(head), call) for head, call in named.items() if head != calls.head]
+        others = [joined(self.form(head), call) for head, call in named.items() if head != calls.head]
         between = self._between()
 
         def section(opening: Grammar) -> Grammar:
             made = reduce(or_, [joined(opening, named[calls.head]), *others])
             if self.of.parallel:
-                more = reduce(or_, [joined(self.literal(calls.head), named[calls.head]), *others])
+                more = reduce(or_, [joined(self.form(calls.head), named[calls.head]), *others])
                 made = made + joined(between, more).repeat()
             return joined(made, self.literal(calls.end))
 
@@ -315,7 +315,7 @@ class _Writer:
         opening = calls.begin + calls.head
         rest = opening.removeprefix(calls.trigger)
         space = SPACE if rest and calls.begin and not rest[0].isspace() else None
-        return joined(None if without else self.literal(calls.trigger), space, self.literal(rest))
+        return joined(None if without else self.literal(calls.trigger), space, self.form(rest))
 
     def _between(self) -> Grammar:
         """What comes between two calls."""
@@ -323,7 +323,9 @@ class _Writer:
         assert calls is not None
         if self.protocol.joint:
             return joined(self.literal(self.protocol.joint))
-        return joined(self.literal(calls.separator.strip()), SPACE)
+        written = calls.separator.strip()
+        space = calls.separator.partition(written)[2] if written else calls.separator
+        return joined(self.literal(written), SPACE | Grammar.literal(space))
 
     def _named(self, middles: Sequence[str], arguments: Sequence[Grammar]) -> Grammar:
         """A call of any tool after its head."""

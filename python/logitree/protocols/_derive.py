@@ -84,7 +84,7 @@ def _form(writer: Writer) -> Protocol:
                 raise Underivable(f"text before calls has a frame of its own: {before.text[:at]!r}")
             if before.text.startswith(frame.end, at + len(CONTENT)):
                 content = (frame, frame)
-    ends = (writer.end,) if writer.end else ()
+    ends = () if writer.has_end_inside else writer.ends
     if calls is not None and not calls.begin and markers_in(calls.end) == (calls.end.strip(),):
         ends, calls = (*ends, calls.end.strip()), replace(calls, end="")  # nothing began what would end there
     texts = [text for block in (reasoning, *content) if block for text in (block.begin, block.end, block.after)]
@@ -118,11 +118,11 @@ def _reasoning(writer: Writer, turns: Mapping[Shape, Turn], said: Turn) -> tuple
         whole = next((turn for turn in turns.values() if turn.reasoning is not None), None)
     block = None if whole is None else _block(writer, whole, before, said)
     if block is not None:
-        before = before.rpartition(block.end)[2]
+        before = before.rpartition(block.end + block.after.rstrip())[2]
     before = before.strip()
     if not before:
         return block, None
-    end = after.strip() or writer.end
+    end = after.strip() or next(iter(writer.ends), "")
     if not end:
         raise Underivable(f"content begins with {before!r}, and its end is not written")
     return block, Block(before, end)
@@ -156,7 +156,11 @@ def _block(writer: Writer, whole: Turn, before_content: str, said: Turn) -> Bloc
     if begin == core or not re.search(r"[^a-z]", begin):
         raise Underivable("reasoning has no beginning of its own")
     after = between[between.find(core) + len(core) :]
-    return Block(begin, core, after if not after.strip() else "")
+    after = after if not after.strip() else ""
+    found = _MARKER.match(core)
+    if found is not None and found[0] != core:  # several tokens: the first is the end
+        core, after = found[0], core[found.end() :] + after
+    return Block(begin, core, after, before[: len(before) - len(before.lstrip())])
 
 
 def _second_marker(rest: str) -> int:
@@ -167,10 +171,10 @@ def _second_marker(rest: str) -> int:
 
 def _calls(writer: Writer, turns: Mapping[Shape, Turn], reasoning: Block | None) -> Calls:
     one = turns.get(Shape(calls=(WEATHER,)))
-    several = turns.get(Shape(calls=(WEATHER, STOP)))
+    several = turns.get(Shape(calls=(WEATHER, STOP, WEATHER)))
     if one is None or not one.calls:
         raise Underivable("calls are not in the turn")
-    if several is not None and len(several.calls) < 2:
+    if several is not None and len(several.calls) < 3:
         several = None
     names = one.text.count(WEATHER)
     if names != 1:
@@ -204,7 +208,7 @@ def _json_calls(before: str, rest: str, at: tuple[int, int], several: Turn | Non
     middle, after = rest[: at[0]], rest[at[1] :]
     between, second = "", middle
     if several is not None:
-        text = several.text[several.text.find(WEATHER) + len(WEATHER) :]
+        text = several.text[several.text.find(WEATHER) + len(WEATHER) : several.text.rfind(WEATHER)]
         first = _object_at(text, ARGUMENTS[WEATHER])
         stop = text.find(STOP)
         assert first is not None
@@ -234,9 +238,9 @@ def _variable(one: str, other: str) -> str:
 def _assembled(before: str, middle: str, between: str, after: str, pairs: Pairs | None, several: bool) -> Calls:
     """Calls of what comes before the name, between two calls, and after the arguments."""
     space = before[: len(before) - len(before.lstrip())]
-    opening, after = _ID.sub("{id}", before.lstrip()), _ID.sub("{id}", after)
-    between = _ID.sub("{id}", between)
+    opening, between, after = (_ID.sub("{id}", text) for text in (before.lstrip(), between, after))
     if several:
+        opening, between = _counted(opening, between)
         head = common(opening, between, backwards=True)
         rest = between.removesuffix(head)
         tail = common(rest, after)
@@ -247,10 +251,10 @@ def _assembled(before: str, middle: str, between: str, after: str, pairs: Pairs 
         begin, head, separator, tail, end = "", opening, "", after, ""
     if not head and not begin:
         raise Underivable("calls have no beginning of their own")
-    whole = begin + head
-    found = _MARKER.match(whole)
-    trigger = found[0] if found else begin.strip() or head
-    return Calls(
+    fixed = re.split(r"\{(?:id|number)\}", begin or head)[0]
+    found = _MARKER.match(fixed)
+    trigger = found[0] if found else fixed.strip() if begin else fixed
+    made = Calls(
         trigger=trigger,
         head=head,
         middle=middle,
@@ -261,28 +265,47 @@ def _assembled(before: str, middle: str, between: str, after: str, pairs: Pairs 
         separator=separator,
         pairs=pairs,
     )
+    if made.in_object and tail.startswith(", "):  # further keys of the object
+        made = replace(made, tail="}" + tail.rpartition('"}')[2], tails=(tail,))
+    return made
+
+
+def _counted(one: str, other: str) -> tuple[str, str]:
+    """Two texts in which numbers that count are blanks, as far as their ends are the same otherwise."""
+    a, b = (re.findall(r"\d+|\D", text) for text in (one, other))
+    for i in range(1, min(len(a), len(b)) + 1):
+        if a[-i].isdigit() and b[-i].isdigit() and a[-i] != b[-i]:
+            a[-i] = b[-i] = "{number}"
+        elif a[-i] != b[-i]:
+            break
+    return "".join(a), "".join(b)
 
 
 def _paired_calls(before: str, rest: str, several: Turn | None, stop: Turn | None) -> Calls:
-    key, number = ARGUMENTS[WEATHER].keys()
-    pattern = "(.*?)".join(map(re.escape, (key, CITY, number, str(DAYS))))
+    first_key, second_key, third_key = ARGUMENTS[WEATHER]
+    known = (first_key, CITY, second_key, str(DAYS), third_key, "(?:true|True)")
+    pattern = "(.*?)".join([*map(re.escape, known[:-1]), known[-1]])
     found = re.search(f"^(.*?){pattern}(.*)$", rest, re.DOTALL)
     if found is None:
         raise Underivable(f"arguments are neither JSON nor keys and values in order: {rest!r}")
-    first, text_middle, joint, middle, after = found.groups()
+    first, text_middle, joint, middle, second_joint, second_middle, after = found.groups()
+    if (joint, middle) != (second_joint, second_middle):
+        raise Underivable(f"numbers and booleans are written differently: {rest!r}")
     between, empty = "", ""
     if several is not None:
-        tail = several.text[several.text.find(str(DAYS)) + len(str(DAYS)) :]
+        tail = re.split(f"{third_key}{re.escape(middle)}(?:true|True)", several.text, maxsplit=1)[1]
         between, _, empty = tail.partition(STOP)
+        empty = common(empty, between) if between else empty
     elif stop is not None:
         empty = stop.text.partition(STOP)[2]
+    python = "True" in rest
     best: tuple[tuple[bool, ...], Calls] | None = None
     pieces = atoms(joint)
     for n in range(1, len(pieces)):
         end, begin = "".join(pieces[:n]), "".join(pieces[n:])
         if not begin or not first.endswith(begin) or not after.startswith(end) or not end.strip():
             continue
-        pairs = Pairs(begin, middle, end, text_middle if text_middle != middle else "")
+        pairs = Pairs(begin, middle, end, text_middle if text_middle != middle else "", python)
         try:
             made = _assembled(
                 before,
@@ -328,7 +351,7 @@ def _random_call(rng: random.Random, stop: bool, markers: Sequence[str]) -> tupl
         "days": rng.choice([0, -7, 12345678901]),
         "rate": rng.choice([0.5, -1.25, 3]),
         "fast": rng.random() < 0.5,
-        "note": rng.choice([None, _random_text(rng, markers), "null", "123", "true"]),
+        "note": rng.choice([None, _random_text(rng, markers), "123", "true"]),
         "tags": [_random_text(rng, markers) for _ in range(rng.randrange(3))],
         "place": {"lat": 1.5, "name": _random_text(rng, markers)},
     }

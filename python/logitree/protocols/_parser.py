@@ -644,6 +644,7 @@ class Parser:
             form = -1 if key is None else (yield from self._expect(middles))
             if key is None or form < 0:
                 return None
+            key = key.strip()  # white space of the marker before it
             if between.endswith("\n"):
                 yield from self._skip("\n")
             self._emit("".join(self._raw[before:]))

@@ -53,8 +53,8 @@ class Pairs:
 class Calls:
     """How tool calls are written: `before`, `begin`, then each call, `separator` between two of them, then `end`.
 
-    A call is `head`, the name, `middle`, the arguments, `tail`. In `middle` and `tail`, `{number}` is any number and
-    `{id}` any identifier.
+    A call is `head`, the name, `middle`, the arguments, `tail`. In these `{number}` is any number and `{id}`
+    any identifier.
     """
 
     trigger: str

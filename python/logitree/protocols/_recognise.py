@@ -90,12 +90,12 @@ def _found(template: str, eos: str, fitting: tuple[str, ...]) -> tuple[Protocol 
     shown = "".join((template, *writer.prompts, *(turn.text for turn in turns)))
     written = "".join(turn.text for turn in turns)
     if writer.writes_calls:
-        likely = [p for p in PROTOCOLS if p.calls is not None and p.calls.trigger.strip() in written]
+        likely = [p for p in PROTOCOLS if any(head.strip() in written for head in _heads(p))]
     else:
         likely = [p for p in PROTOCOLS if any(all(text in shown for text in texts) for texts in p.template)]
         likely = likely or [named(name) for name in fitting]
     thinks = {p for p in PROTOCOLS if p.reasoning is not None and p.reasoning.end.strip() in shown}
-    likely.sort(key=lambda p: (p.reasoning is not None and p not in thinks, writer.end not in p.turn_end))
+    likely.sort(key=lambda p: (p.reasoning is not None and p not in thinks, not set(writer.ends) & set(p.turn_end)))
     reasons: list[str] = []
     for protocol in likely:
         wrong = next(filter(None, (turn.mismatch(protocol, probe_tools()) for turn in turns)), "")
@@ -106,6 +106,12 @@ def _found(template: str, eos: str, fitting: tuple[str, ...]) -> tuple[Protocol 
     wrote = " and ".join(repr(turn.text[:300]) for turn in turns[-2:])
     tried = f" ({'; '.join(reasons)})" if reasons else ""
     return None, f"no protocol reads and allows what the chat template writes, {wrote}{tried}"
+
+
+def _heads(protocol: Protocol) -> tuple[str, ...]:
+    """With what calls begin."""
+    calls = protocol.calls
+    return () if calls is None else (calls.trigger, *(head for head, _ in calls.also))
 
 
 def _fitting(vocabulary: Vocabulary) -> list[Protocol]:

@@ -20,7 +20,7 @@ Call = tuple[str, dict[str, Any]]
 REASONING, CONTENT, USER = "Zerzura weighs quietly.", "Zephyrs answer plainly.", "Zinnias ask."
 """Texts that no template has."""
 CITY, DAYS = "Zagreb old town", 7041
-"""Values of arguments, a text and a number, that no template has."""
+"""Arguments that no template has. The third is a boolean."""
 ID = "q7Zk2Wv9X"
 """The id of a call: nine letters and digits, as Mistral's templates demand."""
 
@@ -33,7 +33,9 @@ def _tool(name: str, required: Sequence[str] = (), **properties: Mapping[str, An
 
 def _tools(note: Mapping[str, Any], place: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        _tool("zoom_weather", ["zcity"], zcity={"type": "string"}, zdays={"type": "integer"}),
+        _tool(
+            "zoom_weather", ["zcity"], zcity={"type": "string"}, zdays={"type": "integer"}, zfast={"type": "boolean"}
+        ),
         _tool("zip_stop"),
         _tool(
             "plan_trip",
@@ -53,7 +55,7 @@ SHOWN_TOOLS = _tools({"type": "string"}, {"type": "string"})
 """Tools as templates get them: some take no unions and no objects."""
 _PLACE = {"type": "object", "properties": {"lat": {"type": "number"}, "name": {"type": "string"}}}
 WEATHER, STOP, TRIP = "zoom_weather", "zip_stop", "plan_trip"
-ARGUMENTS: dict[str, dict[str, Any]] = {WEATHER: {"zcity": CITY, "zdays": DAYS}, STOP: {}}
+ARGUMENTS: dict[str, dict[str, Any]] = {WEATHER: {"zcity": CITY, "zdays": DAYS, "zfast": True}, STOP: {}}
 
 _VARIABLES: dict[str, Any] = {
     "preserve_thinking": True,
@@ -92,8 +94,9 @@ class Turn:
             return False
         if self.prompt.rstrip().endswith(block.begin.strip()):
             return True
-        begin, end = self.text.find(block.begin.strip()), self.text.find(block.end.strip())
-        return end >= 0 and (begin < 0 or end < begin)
+        end = self.text.find(block.end.strip())
+        begins = (self.text.find(one.begin.strip()) for one in (block, *protocol.content))
+        return 0 <= end < min((at for at in begins if at >= 0), default=len(self.text))
 
     def mismatch(self, protocol: Protocol, tools: Sequence[Tool]) -> str:
         """What a protocol's parser reads otherwise than it was written; empty if all is the same but for white space
@@ -147,7 +150,7 @@ SHAPES = (
     Shape(calls=(WEATHER,)),
     Shape(content=True, calls=(WEATHER,)),
     Shape(reasoning=True, calls=(WEATHER,)),
-    Shape(calls=(WEATHER, STOP)),
+    Shape(calls=(WEATHER, STOP, WEATHER)),
 )
 """What is rendered to learn a template's form."""
 
@@ -161,10 +164,12 @@ class Writer:
     bos: str = "<s>"
     arguments_are_text: bool = False
     """Whether the arguments of calls are given as JSON text."""
-    end: str = ""
-    """With what a turn ends."""
+    ends: tuple[str, ...] = ()
+    """With what turns end."""
     refused: list[str] = field(default_factory=list)
     """What the template said to turns that it does not take."""
+    has_end_inside: bool = False
+    """Whether what ends turns is before calls too."""
     prompts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -243,23 +248,28 @@ class Writer:
             if WEATHER in self._after(called)[1] and '\\"zcity' not in called:
                 self._writes_calls = True
                 break
-        self.end = self._end(content, called if self._writes_calls else "")
+        self.ends = self._endings(content, called if self._writes_calls else "")
         before = self._after(called)[1].partition(WEATHER)[0] if self._writes_calls else ""
-        self._has_end_inside = bool(self.end) and self.end in before
+        self.has_end_inside = any(end in before for end in self.ends)
 
-    def _end(self, content: str, called: str) -> str:
+    def _endings(self, content: str, called: str) -> tuple[str, ...]:
         """What ends a turn: what ends turns with and without calls, or else what follows content."""
-        content, called = content.rstrip(), called.rstrip()
+        content, called, asked = content.rstrip(), called.rstrip(), self._render([])
         tail = content[content.rfind(CONTENT) + len(CONTENT) :]
-        always = self._render([]) == self.prompts[0]  # the prompt of a next turn follows every turn
+        follows = asked[asked.rfind(USER) + len(USER) :].rstrip()
+        always = asked == self.prompts[0]  # the prompt of a next turn follows every turn
         shared = common(content, called, backwards=True) if called else tail
         if always and not called:
             shared = tail.removesuffix(common(self.prompts[0].rstrip(), content, backwards=True))
-        if called and not shared and self._after(content)[1].startswith(CONTENT):
+        bare = self._after(content)[1].startswith(CONTENT)
+        if called and not shared and bare:
             shared, always = tail, True
         found = markers_in(shared)
-        first = always or not called or self.eos in found
-        return found[0 if first else -1] if found else shared.strip()
+        first = always or not called or self.eos in found or follows.endswith(shared)
+        ends = [found[0 if first else -1] if found else shared.strip()]
+        if bare and shared and shared != follows and follows.endswith(shared) and tail.startswith(follows):
+            ends += markers_in(follows)[:1]  # instructions that follow every message
+        return tuple(dict.fromkeys(filter(None, ends)))
 
     def _after(self, whole: str) -> tuple[str, str]:
         """A conversation as the prompt of its turn, and the rest."""
@@ -285,11 +295,18 @@ class Writer:
             TemplateFailed: the template refuses it.
         """
         prompt, rest = self._after(self.raw(reasoning, content, calls))
-        called = max(0, rest.rfind(calls[-1][0])) if calls and self._has_end_inside else 0
-        end = rest.find(self.end, called) if self.end else -1
-        text = rest[: end if end >= 0 else len(rest)].rstrip()
+        called = max(0, rest.rfind(calls[-1][0])) if calls and self.has_end_inside else 0
+        ends = [at for at in (rest.find(end, called) for end in self.ends) if at >= 0]
+        text = rest[: min(ends, default=len(rest))].rstrip()
         if written is None:
-            seen = [(name, arguments) for name, arguments in calls if name in text]
+            seen: list[Call] = []
+            at = 0
+            for call in calls:
+                at = text.find(call[0], at)
+                if at < 0:
+                    break
+                seen.append(call)
+                at += len(call[0])
             return Turn(
                 text,
                 prompt,
