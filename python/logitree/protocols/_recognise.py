@@ -86,7 +86,7 @@ def _by_template(template: str, vocabulary: Vocabulary | None) -> tuple[Protocol
 @lru_cache(maxsize=32)
 def _found(template: str, eos: str, fitting: tuple[str, ...]) -> tuple[Protocol | None, str]:
     writer = written_by(template, eos)
-    turns = tuple(turn for _, turn in writer.turns())
+    turns = tuple(turn for _, turn in writer.turns())[::-1]  # those with most in them first
     shown = "".join((template, *writer.prompts, *(turn.text for turn in turns)))
     written = "".join(turn.text for turn in turns)
     if writer.writes_calls:
@@ -103,7 +103,7 @@ def _found(template: str, eos: str, fitting: tuple[str, ...]) -> tuple[Protocol 
         if not wrong:
             return protocol, ""
         reasons.append(f"{protocol}: {wrong}")
-    wrote = " and ".join(repr(turn.text[:300]) for turn in turns[-2:])
+    wrote = " and ".join(repr(turn.text[:300]) for turn in turns[:2])
     tried = f" ({'; '.join(reasons)})" if reasons else ""
     return None, f"no protocol reads and allows what the chat template writes, {wrote}{tried}"
 

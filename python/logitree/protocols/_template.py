@@ -175,22 +175,9 @@ def _environment_class() -> Any:
 
         def _parse(self, source: str, name: str | None, filename: str | None) -> Any:
             tree = super()._parse(source, name, filename)
-            self._instrument(tree)
-            return tree
-
-        def _instrument(self, tree: Any) -> None:
-            """Puts the payments into a template's tree."""
-
-            def call(name: str, *arguments: Any) -> Any:
-                return nodes.Call(nodes.EnvironmentAttribute(name), list(arguments), [], None, None)
-
-            for block in tree.find_all((nodes.For, nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock)):
-                size = sum(len(data.data) for data in block.find_all(nodes.TemplateData))
-                block.body.insert(0, nodes.ExprStmt(call("step", nodes.Const(size))))
-            for assign in tree.find_all(nodes.Assign):
-                assign.node = call("weighed", assign.node)
-            _replaced(tree, nodes.Concat, lambda node: call("joined", *node.nodes))
+            _instrumented(tree)
             tree.set_lineno(1)
+            return tree
 
         def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
             sizes = _weight(left), _weight(right)
@@ -245,19 +232,29 @@ def _environment_class() -> Any:
     def _raised(message: str) -> None:
         raise TemplateRuntimeError(message)
 
-    def _replaced(tree: Any, kind: Any, made: Callable[[Any], Any]) -> None:
-        """The tree with every node of a kind replaced, innermost first."""
-        for field, value in tree.iter_fields():
-            if isinstance(value, list):
-                for inner in value:
-                    if isinstance(inner, nodes.Node):
-                        _replaced(inner, kind, made)
-                setattr(tree, field, [made(one) if isinstance(one, kind) else one for one in value])
-            elif isinstance(value, nodes.Node):
-                _replaced(value, kind, made)
-                if isinstance(value, kind):
-                    setattr(tree, field, made(value))
+    def _call(name: str, *arguments: Any) -> Any:
+        return nodes.Call(nodes.EnvironmentAttribute(name), list(arguments), [], None, None)
 
+    def _instrumented(node: Any) -> int:
+        """Puts the payments into a template's tree; gives the characters of text in it."""
+        size = len(node.data) if isinstance(node, nodes.TemplateData) else 0
+        for field in node.fields:
+            value = getattr(node, field, None)
+            inner = value if isinstance(value, list) else [value]
+            for place, one in enumerate(inner):
+                if isinstance(one, nodes.Node):
+                    size += _instrumented(one)
+                    if isinstance(one, nodes.Concat):
+                        inner[place] = _call("joined", *one.nodes)
+            if isinstance(value, nodes.Node):
+                setattr(node, field, inner[0])
+        if isinstance(node, rounds):
+            node.body.insert(0, nodes.ExprStmt(_call("step", nodes.Const(size))))
+        elif isinstance(node, nodes.Assign):
+            node.node = _call("weighed", node.node)
+        return size
+
+    rounds = (nodes.For, nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.AssignBlock)
     return Bounded
 
 
@@ -280,7 +277,11 @@ def _estimate(value: Any, given: Sequence[Any]) -> int:
 
 def _weight(value: Any) -> int:
     """The characters and items in a value, each as often as it occurs; raises above `MAX_VALUE`."""
-    if isinstance(value, str | bytes):
+    if type(value) is str:
+        found = len(value)
+    elif value is None or isinstance(value, bool | int | float):
+        return 1
+    elif isinstance(value, str | bytes):
         found = len(value)
     elif isinstance(value, list | tuple | dict | set):
         found, open = 0, list[Any]([value])

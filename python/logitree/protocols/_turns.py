@@ -233,6 +233,7 @@ class Writer:
             TemplateFailed: the template takes no conversation at all.
         """
         content = self.raw(None, CONTENT, ())
+        self._rendered = {repr((None, CONTENT, [])): content}
         prompts = [self._render([], prompt=True)]
         with suppress(TemplateFailed):
             prompts.append(self._render([], prompt=True, thinking=False))
@@ -249,6 +250,8 @@ class Writer:
                 self._writes_calls = True
                 break
         self.ends = self._endings(content, called if self._writes_calls else "")
+        if self._writes_calls:
+            self._rendered[repr((None, None, [(WEATHER, ARGUMENTS[WEATHER])]))] = called
         before = self._after(called)[1].partition(WEATHER)[0] if self._writes_calls else ""
         self.has_end_inside = any(end in before for end in self.ends)
 
@@ -294,7 +297,13 @@ class Writer:
         Raises:
             TemplateFailed: the template refuses it.
         """
-        prompt, rest = self._after(self.raw(reasoning, content, calls))
+        asked = repr((reasoning, content, calls))
+        whole = self._rendered.get(asked)
+        if whole is None:
+            whole = self.raw(reasoning, content, calls)
+        if written is None:
+            self._rendered[asked] = whole
+        prompt, rest = self._after(whole)
         called = max(0, rest.rfind(calls[-1][0])) if calls and self.has_end_inside else 0
         ends = [at for at in (rest.find(end, called) for end in self.ends) if at >= 0]
         text = rest[: min(ends, default=len(rest))].rstrip()
