@@ -2050,8 +2050,8 @@ _Automaton: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | npt.ND
 class Tokenizer:
     """The tokenizer of a vocabulary: a text to the tokens that the model was trained on.
 
-    Read are byte-pair encodings and SentencePiece models with scores; any other kind is a VocabularyError when
-    it is loaded. Immutable; shared between threads.
+    Read are byte-pair encodings, SentencePiece models with scores, and of a GGUF unigram models and WordPiece;
+    any other kind is a VocabularyError when it is loaded. Immutable; shared between threads.
     """
 
     @staticmethod
@@ -2065,7 +2065,9 @@ class Tokenizer:
     def from_tokenizer_json(source: str | bytes | PathLike[str]) -> Tokenizer:
         """The tokenizer of a Hugging Face tokenizer.json: its path, or its text as bytes or a str in braces.
 
-        Byte-level byte-pair encodings without a normalizer; any other kind is a VocabularyError.
+        Byte-pair encodings of bytes, or of characters with byte fallback, with what is compiled from the file's
+        own normalizer, pre-tokenizer and added tokens (docs/tokenizer.md lists the steps); any other kind is a
+        VocabularyError.
         """
     def encode(self, text: str) -> list[int]:
         """The token ids of `text`, without tokens that begin or end a sequence.
@@ -2077,7 +2079,7 @@ class Tokenizer:
         """Whether `tokens` are what the tokenizer gives for their bytes, without a space in front.
 
         Each run of text between control, end and user-defined tokens is taken by itself. Bytes that are no
-        UTF-8 have no canonical spelling.
+        UTF-8 have no canonical spelling, nor has any text where the tokenizer changes texts (below).
         """
     def canonical(self, matcher: Matcher, before: Sequence[int] | None = None, *, fuel: int | None = None) -> Matcher:
         """A matcher that allows, of the tokens that `matcher` allows, those that the tokenizer itself would give
@@ -2087,8 +2089,9 @@ class Tokenizer:
         such as the prompt's: a first token that continues their last piece must be what the tokenizer gives
         there. Without them, the text begins at the boundary of a token. `fuel` limits the work of one call,
         that of `matcher` included, in steps of at most about a tenth of a microsecond (10,000,000). Raises
-        ConstraintError if the two have different vocabularies, or no text has such a spelling; LimitError if it
-        takes more than the fuel, here and in the matcher's calls.
+        ConstraintError if the two have different vocabularies, the tokenizer makes different texts the same
+        (unigram, WordPiece, a normalizer other than NFC and NFD), or no text has such a spelling; LimitError if
+        it takes more than the fuel, here and in the matcher's calls.
         """
     @property
     def vocabulary(self) -> Vocabulary:

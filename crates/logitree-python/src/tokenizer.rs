@@ -14,8 +14,8 @@ use crate::vocabulary::{token_id, PyVocabulary};
 
 /// The tokenizer of a vocabulary: a text to the tokens that the model was trained on.
 ///
-/// Read are byte-pair encodings and SentencePiece models with scores; any other kind is a VocabularyError when it is loaded.
-/// Immutable; shared between threads.
+/// Read are byte-pair encodings, SentencePiece models with scores, and of a GGUF unigram models and WordPiece; any other kind is a
+/// VocabularyError when it is loaded. Immutable; shared between threads.
 #[pyclass(frozen, name = "Tokenizer", module = "logitree")]
 pub struct PyTokenizer(pub Arc<Tokenizer>);
 
@@ -38,7 +38,8 @@ impl PyTokenizer {
 
     /// The tokenizer of a Hugging Face tokenizer.json: its path, or its text as bytes or a str in braces.
     ///
-    /// Byte-level byte-pair encodings without a normalizer; any other kind is a VocabularyError.
+    /// Byte-pair encodings of bytes, or of characters with byte fallback, with what is compiled from the file's own normalizer,
+    /// pre-tokenizer and added tokens (docs/tokenizer.md lists the steps); any other kind is a VocabularyError.
     #[staticmethod]
     fn from_tokenizer_json(py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(content) = source.cast::<PyBytes>() {
@@ -67,7 +68,7 @@ impl PyTokenizer {
     /// Whether `tokens` are what the tokenizer gives for their bytes, without a space in front.
     ///
     /// Each run of text between control, end and user-defined tokens is taken by itself. Bytes that are no UTF-8 have no
-    /// canonical spelling.
+    /// canonical spelling, nor has any text where the tokenizer changes texts (below).
     fn is_canonical(&self, py: Python<'_>, tokens: Vec<i64>) -> PyResult<bool> {
         let tokens: Vec<TokenId> = tokens.into_iter().map(token_id).collect::<PyResult<_>>()?;
         Ok(py.detach(|| self.0.is_canonical(&tokens)))
@@ -80,7 +81,8 @@ impl PyTokenizer {
     /// the prompt's: a first token that continues their last piece must be what the tokenizer gives there. Without them,
     /// the text begins at the boundary of a token. `fuel` limits the work of one call, that of `matcher` included, in steps
     /// of at most about a tenth of a microsecond (10,000,000). Raises ConstraintError if the two have different vocabularies,
-    /// or no text has such a spelling; LimitError if it takes more than the fuel, here and in the matcher's calls.
+    /// the tokenizer makes different texts the same (unigram, WordPiece, a normalizer other than NFC and NFD), or no text
+    /// has such a spelling; LimitError if it takes more than the fuel, here and in the matcher's calls.
     #[pyo3(signature = (matcher, before=None, *, fuel=None))]
     fn canonical(
         &self,

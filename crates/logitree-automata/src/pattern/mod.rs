@@ -32,7 +32,7 @@ use crate::{Error, ErrorKind, Result};
 pub use terms::MAX_WORK;
 use terms::{Terms, ANY};
 #[doc(hidden)] // the readers of syntaxes
-pub use unicode::property;
+pub use unicode::{fold, property};
 
 /// Maximum number of characters of a pattern.
 pub const MAX_CHARACTERS: usize = 1_000_000;

@@ -26,7 +26,7 @@ pub fn property(name: &str) -> Option<CharSet> {
 }
 
 /// The set with all case variants of its characters.
-pub(super) fn fold(set: &CharSet) -> CharSet {
+pub fn fold(set: &CharSet) -> CharSet {
     let ranges = set
         .ranges()
         .iter()

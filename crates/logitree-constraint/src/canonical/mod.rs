@@ -109,6 +109,7 @@ impl Canonical {
                 Error::new(ErrorKind::Constraint, message).help("give both the vocabulary of the same file")
             );
         }
+        tokenizer.check_canonical()?;
         let tokenizer = SharedCanonical::new(tokenizer);
         let mut at = CanonicalStepper::start();
         {

@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::ahead::AT_END;
 use super::classes::END;
-use super::ordered_nfa::{Item, Stage, MATCH, NO_STATE, START};
+use super::ordered_nfa::{Stage, NO_STATE, START};
+use super::program::{Item, MATCH};
 use super::splitter::Splitter;
 use crate::interrupt;
 
@@ -21,8 +23,15 @@ pub(super) const AT_START: Guess = 0;
 /// Between two matches, instead of in a state of a pattern.
 const GAP: u32 = u32::MAX;
 
-/// Of one pattern: its state, and the number of the items that must never match.
-type Part = (u32, u32);
+/// Of one pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Part {
+    state: u32,
+    /// The number of the items that must never match.
+    must: u32,
+    /// What its look-aheads see of the text to come.
+    ahead: u32,
+}
 
 /// What may follow a guess: without a boundary before the symbol, and with one.
 #[derive(Debug, Clone, Default)]
@@ -71,7 +80,7 @@ impl Boundaries {
     pub fn new() -> Boundaries {
         let mut made = Boundaries::default();
         // The start is no state of the patterns.
-        made.guesses.push(Box::new([(NO_STATE, 0)]));
+        made.guesses.push(Box::new([Part { state: NO_STATE, must: 0, ahead: AT_END }]));
         made.set(Vec::new());
         made
     }
@@ -115,8 +124,10 @@ impl Boundaries {
                 .all(|(stage, &part)| self.part_ends(stage, part))
     }
 
-    fn part_ends(&self, stage: &Stage, (state, must): Part) -> bool {
-        (state == GAP || stage.step(state, END).1) && !self.sets[must as usize].iter().any(matches_end)
+    fn part_ends(&self, stage: &Stage, part: Part) -> bool {
+        part.ahead == AT_END
+            && (part.state == GAP || stage.step(part.state, END).1)
+            && !self.sets[part.must as usize].iter().any(matches_end)
     }
 
     /// What may follow on `symbol`: guesses that some text completes.
@@ -154,7 +165,8 @@ impl Boundaries {
         }
         let (mut inside, mut begins) = (Vec::new(), Vec::new());
         for (begin, parts) in partial {
-            let parts = if parts.is_empty() { vec![(NO_STATE, 1)] } else { parts };
+            let parts =
+                if parts.is_empty() { vec![Part { state: NO_STATE, must: 1, ahead: AT_END }] } else { parts };
             let number = self.number(parts);
             if begin {
                 begins.push(number);
@@ -184,7 +196,10 @@ impl Boundaries {
                     continue;
                 }
                 let holds = |next: &usize| {
-                    let kept = |(n, items): &Claim| splitter.stages[*n].read_all(items, *next);
+                    let kept = |(n, items): &Claim| {
+                        let stage = &splitter.stages[*n];
+                        (items.is_empty() || stage.ahead.is_none()).then(|| stage.read_all(items, *next))?
+                    };
                     claims.iter().all(|claim| kept(claim).is_some_and(|left| left.is_empty()))
                 };
                 let next = (0..symbols).filter(holds).fold(0u64, |next, symbol| next | 1 << symbol);
@@ -201,15 +216,17 @@ impl Boundaries {
     }
 
     /// What a boundary before `symbol` claims, for each pattern that may set it.
-    fn claims(&self, splitter: &Splitter, guess: Guess, symbol: usize) -> Vec<Vec<Claim>> {
+    fn claims(&self, splitter: &Splitter, guess: Guess, class: usize) -> Vec<Vec<Claim>> {
         if guess == AT_START {
             return vec![Vec::new()];
         }
         let parts = &self.guesses[guess as usize];
         let (mut found, mut before): (Vec<Vec<Claim>>, Vec<Claim>) = (Vec::new(), Vec::new());
         for (n, stage) in splitter.stages.iter().enumerate() {
-            let (state, must) = parts[n];
+            let Part { state, must, ahead } = parts[n];
+            let Some(symbol) = stage.ahead.certain(ahead, class) else { break };
             let Some(mut here) = stage.read_all(&self.sets[must as usize], symbol) else { break };
+            let cuts = |before, after| stage.behaviour.cuts(before, after);
             // The next patterns see the end of a text.
             let ends = |(stage, &part): (&Stage, &Part)| self.part_ends(stage, part);
             let others_end = || splitter.stages.iter().zip(&**parts).skip(n + 1).all(ends);
@@ -217,7 +234,7 @@ impl Boundaries {
                 let (next, _) = stage.step(START, symbol);
                 // A boundary only if the match that begins becomes one.
                 let matches = |item: &Item| item.to == MATCH && item.symbols == u64::MAX;
-                if stage.items(next).iter().any(matches) && others_end() {
+                if cuts(false, true) && stage.items(next).iter().any(matches) && others_end() {
                     found.push([&before[..], &[(n, here.clone())]].concat());
                 }
                 here.extend_from_slice(stage.items(next));
@@ -225,7 +242,7 @@ impl Boundaries {
                 continue;
             }
             let (next, matched) = stage.step(state, symbol);
-            if matched && others_end() {
+            if matched && cuts(true, true) && cuts(true, false) && others_end() {
                 here.extend_from_slice(stage.items(next));
                 before.push((n, here));
                 found.push(before);
@@ -236,58 +253,71 @@ impl Boundaries {
         found
     }
 
-    /// What one pattern may do on `symbol`: whether a piece begins before it, and the state after it. With `cut`, the text
-    /// that it sees ends before the symbol, and another begins; without a part, the first one begins.
-    fn options(&mut self, stage: &Stage, part: Option<Part>, cut: bool, symbol: usize) -> Vec<(bool, Part)> {
+    /// What one pattern may do on a character of `class`: whether a piece begins before it, and the state after it. With `cut`,
+    /// the text that it sees ends before the character, and another begins; without a part, the first one begins.
+    fn options(&mut self, stage: &Stage, part: Option<Part>, cut: bool, class: usize) -> Vec<(bool, Part)> {
         let mut found = Vec::new();
-        let Some((state, must)) = part.filter(|_| !cut) else {
+        let Some(part) = part.filter(|_| !cut) else {
             if part.is_none_or(|part| self.part_ends(stage, part)) {
-                self.begin(stage, Vec::new(), symbol, &mut found);
+                for (ahead, symbol) in stage.ahead.after(None, class) {
+                    self.begin(stage, Vec::new(), (symbol, ahead), |_| true, &mut found);
+                }
             }
             return found;
         };
-        let Some(must) = stage.read_all(&self.sets[must as usize].clone(), symbol) else { return found };
-        if state == GAP {
-            let (next, _) = stage.step(START, symbol);
-            if next != NO_STATE {
-                let must = must.clone();
-                self.push(true, next, must, &mut found);
+        for (ahead, symbol) in stage.ahead.after(Some(part.ahead), class) {
+            let all = self.sets[part.must as usize].clone();
+            let Some(must) = stage.read_all(&all, symbol) else { continue };
+            if part.state == GAP {
+                let (next, _) = stage.step(START, symbol);
+                if next != NO_STATE {
+                    let begins = stage.behaviour.cuts(false, true);
+                    self.push(begins, next, must.clone(), ahead, &mut found);
+                }
+                let mut all = must;
+                all.extend_from_slice(stage.items(next));
+                self.push(false, GAP, all, ahead, &mut found);
+                continue;
             }
-            let mut all = must;
-            all.extend_from_slice(stage.items(next));
-            self.push(false, GAP, all, &mut found);
-            return found;
-        }
-        let (next, matched) = stage.step(state, symbol);
-        if next != NO_STATE {
-            self.push(false, next, must.clone(), &mut found);
-        }
-        if matched {
-            let mut all = must;
-            all.extend_from_slice(stage.items(next));
-            self.begin(stage, all, symbol, &mut found);
+            let (next, matched) = stage.step(part.state, symbol);
+            if next != NO_STATE {
+                self.push(false, next, must.clone(), ahead, &mut found);
+            }
+            if matched {
+                let mut all = must;
+                all.extend_from_slice(stage.items(next));
+                let begins = |is_match| stage.behaviour.cuts(true, is_match);
+                self.begin(stage, all, (symbol, ahead), begins, &mut found);
+            }
         }
         found
     }
 
-    /// A match or a gap that begins before `symbol`.
-    fn begin(&mut self, stage: &Stage, must: Vec<Item>, symbol: usize, found: &mut Vec<(bool, Part)>) {
+    /// A match or a gap that begins before a symbol, each with or without a boundary.
+    fn begin(
+        &mut self,
+        stage: &Stage,
+        must: Vec<Item>,
+        (symbol, ahead): (usize, u32),
+        begins: impl Fn(bool) -> bool,
+        found: &mut Vec<(bool, Part)>,
+    ) {
         let (next, _) = stage.step(START, symbol);
         if next != NO_STATE {
-            self.push(true, next, must.clone(), found);
+            self.push(begins(true), next, must.clone(), ahead, found);
         }
         let mut all = must;
         all.extend_from_slice(stage.items(next));
-        self.push(true, GAP, all, found);
+        self.push(begins(false), GAP, all, ahead, found);
     }
 
-    fn push(&mut self, begins: bool, state: u32, must: Vec<Item>, found: &mut Vec<(bool, Part)>) {
+    fn push(&mut self, begins: bool, state: u32, must: Vec<Item>, ahead: u32, found: &mut Vec<(bool, Part)>) {
         // What matches whatever comes has matched.
         if must.iter().any(|item| item.to == MATCH && item.symbols == u64::MAX) {
             return;
         }
         let must = self.set(must);
-        found.push((begins, (state, must)));
+        found.push((begins, Part { state, must, ahead }));
     }
 
     /// Whether some text completes `guess`.
@@ -296,6 +326,7 @@ impl Boundaries {
             return known;
         }
         let (mut seen, mut at) = (vec![guess], 0);
+        let mut known = FxHashSet::from_iter([guess]);
         let mut alive = false;
         while at < seen.len() && !alive {
             let here = seen[at];
@@ -307,7 +338,7 @@ impl Boundaries {
             for symbol in 0..splitter.classes.count() as u8 {
                 let (inside, begins) = self.find(splitter, here, symbol);
                 for next in inside.into_iter().chain(begins) {
-                    if !seen.contains(&next) {
+                    if known.insert(next) {
                         seen.push(next);
                     }
                 }
@@ -330,11 +361,27 @@ fn matches_end(item: &Item) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tokenizer::patterns::{DEEPSEEK_LLM, GPT2, LINES, LLAMA3, QWEN2};
+    use crate::tokenizer::ordered_nfa::Behaviour;
+    use crate::tokenizer::pattern;
+    use crate::tokenizer::patterns::{named, DEEPSEEK_LLM, GPT2, LINES, LLAMA3, QWEN2};
     use proptest::prelude::*;
+    use std::sync::OnceLock;
 
-    /// The pre-tokenizers of a number below 7.
-    fn splitter(which: usize) -> Splitter {
+    /// How many pre-tokenizers there are.
+    const SPLITTERS: usize = 16;
+
+    /// One of them.
+    fn splitter(which: usize) -> &'static Splitter {
+        static ALL: [OnceLock<Splitter>; SPLITTERS] = [const { OnceLock::new() }; SPLITTERS];
+        ALL[which].get_or_init(|| made(which))
+    }
+
+    fn made(which: usize) -> Splitter {
+        let named = |name: &str| Splitter::new(named(name.as_bytes()).unwrap().patterns);
+        let marks = |behaviour| {
+            let parse = |text| pattern::parse(text).unwrap();
+            Splitter::of(&[(parse(r"\s|[a1]+"), behaviour), (parse(r"\p{N}{1,2}"), Behaviour::Isolated)])
+        };
         match which {
             0 => Splitter::new(&[GPT2]),
             1 => Splitter::new(&[LLAMA3]),
@@ -342,7 +389,16 @@ mod tests {
             3 => Splitter::new(&DEEPSEEK_LLM),
             4 => Splitter::new(&[r"\p{N}", GPT2]),
             5 => Splitter::new(&[LINES]),
-            _ => Splitter::new(&[] as &[&str]),
+            6 => named("gpt-4o"),
+            7 => named("deepseek-v3"),
+            8 => named("tiny_aya"),
+            9 => named("superbpe"),
+            10 => named("afmoe"),
+            11 => named("exaone-moe"),
+            12 => marks(Behaviour::MergedWithPrevious),
+            13 => marks(Behaviour::MergedWithNext),
+            14 => marks(Behaviour::Contiguous),
+            _ => Splitter::new(&[]),
         }
         .unwrap()
     }
@@ -383,14 +439,14 @@ mod tests {
 
         /// Whatever follows the characters that settle it.
         #[test]
-        fn a_boundary_that_is_settled_is_one_of_the_split(which in 0usize..7, text in units(), more in units()) {
+        fn a_boundary_that_is_settled_is_one_of_the_split(which in 0..SPLITTERS, text in units(), more in units()) {
             let (splitter, mut boundaries) = (splitter(which), Boundaries::new());
-            let open = guessed(&splitter, &mut boundaries, &text);
+            let open = guessed(splitter, &mut boundaries, &text);
             let length = text.chars().count();
             let classes: Vec<u8> = more.chars().map(|c| splitter.classes.of(c)).collect();
-            let whole = starts(&splitter, &format!("{text}{more}"));
+            let whole = starts(splitter, &format!("{text}{more}"));
             for (guess, begun) in open {
-                let settled = boundaries.settled(&splitter, guess);
+                let settled = boundaries.settled(splitter, guess);
                 let [first, rest @ ..] = &classes[..] else { continue };
                 let then = settled.then.iter().filter(|(class, _)| class == first);
                 let next = then.fold(0, |next, (_, classes)| next | classes);
@@ -405,17 +461,17 @@ mod tests {
 
         #[test]
         fn exactly_one_sequence_of_guesses_holds_and_it_is_the_split(
-            which in 0usize..7,
+            which in 0..SPLITTERS,
             units in prop::collection::vec(prop::sample::select(vec![
                 "a", "B", "s", "'", "'s", "'LL", "1", "23", " ", "  ", "\n", "\r", "\t", ".", "\"", "{", "é", "中", "е\u{301}", "\u{a0}",
             ]), 0..14),
         ) {
             let text = units.concat();
             let (splitter, mut boundaries) = (splitter(which), Boundaries::new());
-            let mut found = guessed(&splitter, &mut boundaries, &text);
-            found.retain(|(guess, _)| boundaries.can_end(&splitter, *guess));
+            let mut found = guessed(splitter, &mut boundaries, &text);
+            found.retain(|(guess, _)| boundaries.can_end(splitter, *guess));
             let found: Vec<Vec<usize>> = found.into_iter().map(|(_, begun)| begun).collect();
-            prop_assert_eq!(found, vec![starts(&splitter, &text)]);
+            prop_assert_eq!(found, vec![starts(splitter, &text)]);
         }
     }
 }

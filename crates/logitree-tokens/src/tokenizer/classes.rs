@@ -26,9 +26,9 @@ impl Classes {
     ///
     /// # Errors
     /// [`ErrorKind::Vocabulary`] if they are more than [`MAX_CLASSES`].
-    pub fn new(patterns: &[Pattern]) -> Result<Classes> {
+    pub fn new<'a>(patterns: impl IntoIterator<Item = &'a Pattern>) -> Result<Classes> {
         let mut sets = Vec::new();
-        patterns.iter().for_each(|pattern| collect(pattern, &mut sets));
+        patterns.into_iter().for_each(|pattern| collect(pattern, &mut sets));
         let many = || {
             Error::new(
                 ErrorKind::Vocabulary,
@@ -99,13 +99,14 @@ impl Classes {
 
 fn collect(pattern: &Pattern, sets: &mut Vec<CharSet>) {
     match pattern {
-        Pattern::Set(set) | Pattern::NotBefore(set) => {
+        Pattern::Set(set) | Pattern::Next { set, .. } => {
             if !sets.contains(set) {
                 sets.push(set.clone());
             }
         }
         Pattern::All(all) | Pattern::First(all) => all.iter().for_each(|one| collect(one, sets)),
-        Pattern::Repeat(one, ..) => collect(one, sets),
-        Pattern::End => {}
+        Pattern::Repeat { one, .. } => collect(one, sets),
+        Pattern::Ahead { inner, .. } => collect(inner, sets),
+        Pattern::Border { .. } => {}
     }
 }

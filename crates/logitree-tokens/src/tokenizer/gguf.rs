@@ -2,9 +2,11 @@
 //!
 //! | `tokenizer.ggml.model` | tokenizer |
 //! |---|---|
-//! | gpt2 | merges of bytes, pieces by `tokenizer.ggml.pre` |
+//! | gpt2 | merges of bytes, pieces by `tokenizer.ggml.pre`; for some of its names as gemma4 |
 //! | gemma4 | merges of characters, lines as pieces; other characters as byte tokens |
 //! | llama | pairs that make a token, by its score; a space in front; other characters as byte tokens |
+//! | t5 | a unigram model: the tokens of the highest sum of scores |
+//! | bert | WordPiece: words in the longest tokens |
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,10 +14,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::merges::{pair, Merges, Units, Whole, NO_TOKEN};
+use super::normalizer::{Change, Normalizer, MARK};
 use super::patterns;
 use super::splitter::Splitter;
-use super::user::{UserToken, UserTokens};
-use super::{Parts, Tokenizer};
+use super::unigram::{CharsMap, Unigram};
+use super::user::{Trie, UserToken, UserTokens};
+use super::word_piece::WordPiece;
+use super::{Model, Parts, Tokenizer};
 use crate::file;
 use crate::vocabulary::byte_level::character_of;
 use crate::vocabulary::gguf_metadata::{Metadata, TYPE_STRING};
@@ -28,9 +33,8 @@ const PRE: &str = "tokenizer.ggml.pre";
 const TOKENS: &str = "tokenizer.ggml.tokens";
 const MERGES: &str = "tokenizer.ggml.merges";
 const SCORES: &str = "tokenizer.ggml.scores";
-
-/// SentencePiece's space.
-const MARK: char = '\u{2581}';
+const UNKNOWN: &str = "tokenizer.ggml.unknown_token_id";
+const CHARSMAP: &str = "tokenizer.ggml.precompiled_charsmap";
 
 impl Tokenizer {
     /// The tokenizer of the GGUF file at `path`, a whole model or vocabulary-only.
@@ -58,30 +62,37 @@ impl Tokenizer {
         let texts = Texts::read(&metadata)?;
         let user = UserTokens::new(user_tokens(&vocabulary, &texts));
         let shown = |name: &[u8]| String::from_utf8_lossy(&name[..name.len().min(100)]).into_owned();
-        let (patterns, whole, merges) = match model {
+        let none = || Merges { units: byte_units(&texts), pairs: FxHashMap::default() };
+        let prefix = model == b"llama" && vocabulary.about().adds_prefix_space;
+        let prefix = prefix.then(|| Change::Prepend(" ".into()));
+        let normalizer = Normalizer(prefix.into_iter().collect());
+        let (mut patterns, mut whole) = (&[][..], Whole::Never);
+        let (merges, model) = match model {
             b"gpt2" | b"gemma4" => {
-                let Some((patterns, whole)) = patterns::named(pre) else {
+                let Some(known) = patterns::named(pre) else {
                     let message = format!("pre-tokenizer {:?} is not read", shown(pre));
                     return Err(malformed(message, pre_at, PRE).help(
-                        "those of gpt-2, smollm, llama-bpe, qwen2, deepseek-llm, gemma4 and their relatives are",
+                        "those that llama.cpp 0.3.36 of llama-cpp-python knows are, but for \"whitespace\"",
                     ));
                 };
-                let is_bytes = pre != b"gemma4";
-                let units = if is_bytes { byte_units(&texts) } else { char_units(&vocabulary, &texts) };
-                (patterns, whole, Merges { units, pairs: listed_pairs(&metadata, &texts)? })
+                let units =
+                    if known.is_characters { char_units(&vocabulary, &texts) } else { byte_units(&texts) };
+                (patterns, whole) = (known.patterns, known.whole);
+                (Merges { units, pairs: listed_pairs(&metadata, &texts)? }, Model::Merges)
             }
             b"llama" => {
                 let pairs = scored_pairs(&metadata, &vocabulary, &texts)?;
-                (Vec::new(), Whole::Never, Merges { units: char_units(&vocabulary, &texts), pairs })
+                (Merges { units: char_units(&vocabulary, &texts), pairs }, Model::Merges)
             }
+            b"t5" => (none(), Model::Unigram(unigram(&metadata, &vocabulary, &texts)?)),
+            b"bert" => (none(), Model::WordPiece(word_piece(&metadata, &texts)?)),
             _ => {
                 let message = format!("the tokenizer {:?} is not read, only its vocabulary", shown(model));
-                return Err(malformed(message, at, MODEL).help("gpt2, llama and gemma4 are"));
+                return Err(malformed(message, at, MODEL).help("gpt2, llama, gemma4, t5 and bert are"));
             }
         };
-        let prefix_space = model == b"llama" && vocabulary.about().adds_prefix_space;
-        let splitter = Splitter::new(&patterns)?;
-        Ok(Tokenizer::new(Parts { vocabulary, splitter, merges, user, whole, prefix_space }))
+        let splitter = Splitter::new(patterns)?;
+        Ok(Tokenizer::new(Parts { vocabulary, splitter, merges, model, user, whole, normalizer, lead: None }))
     }
 }
 
@@ -202,8 +213,8 @@ fn scored_pairs(
     Ok(pairs)
 }
 
-/// 0 for the tokens of the highest score, 1 for those of the next, and so on.
-fn ranks_of_scores(metadata: &Metadata<'_>, tokens: usize) -> Result<Vec<u32>> {
+/// The scores of the tokens, none of them NaN.
+fn scores(metadata: &Metadata<'_>, tokens: usize) -> Result<Vec<f32>> {
     let Some((count, mut cursor)) = metadata.array(SCORES, &[5, 6])? else {
         return Err(malformed("the file has no scores", 0, SCORES));
     };
@@ -220,6 +231,12 @@ fn ranks_of_scores(metadata: &Metadata<'_>, tokens: usize) -> Result<Vec<u32>> {
         }
         scores.push(score);
     }
+    Ok(scores)
+}
+
+/// 0 for the tokens of the highest score, 1 for those of the next, and so on.
+fn ranks_of_scores(metadata: &Metadata<'_>, tokens: usize) -> Result<Vec<u32>> {
+    let scores = scores(metadata, tokens)?;
     let mut order: Vec<u32> = (0..tokens as u32).collect();
     order.sort_unstable_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]));
     let (mut ranks, mut rank) = (vec![0; tokens], 0);
@@ -233,6 +250,61 @@ fn ranks_of_scores(metadata: &Metadata<'_>, tokens: usize) -> Result<Vec<u32>> {
     Ok(ranks)
 }
 
+fn unigram(metadata: &Metadata<'_>, vocabulary: &Vocabulary, texts: &Texts<'_>) -> Result<Unigram> {
+    let scores = scores(metadata, texts.all.len())?;
+    let (mut all, mut user, mut lowest) = (Trie::default(), Trie::default(), f32::MAX);
+    for (id, text) in texts.all.iter().enumerate().filter(|(_, text)| !text.is_empty()) {
+        match vocabulary.kind(id as TokenId) {
+            TokenKind::Normal => lowest = lowest.min(scores[id]),
+            TokenKind::UserDefined => user.insert(text, id),
+            TokenKind::Unused => {}
+            _ => continue,
+        }
+        all.insert(text, id);
+    }
+    let is_user = |id: usize| vocabulary.kind(id as TokenId) == TokenKind::UserDefined;
+    let score = |(id, &score): (usize, &f32)| if is_user(id) { 0.0 } else { f64::from(score) };
+    let map = match metadata.array(CHARSMAP, &[0, 1])? {
+        None => None,
+        Some((length, mut cursor)) => {
+            let map = CharsMap::new(cursor.take(length as u64, CHARSMAP)?);
+            Some(map.ok_or_else(|| malformed("a map of characters that is malformed", 0, CHARSMAP))?)
+        }
+    };
+    Ok(Unigram {
+        texts: all,
+        scores: scores.iter().enumerate().map(score).collect(),
+        user,
+        unknown: unknown_token(metadata, texts, 2)?,
+        lowest: f64::from(lowest),
+        map,
+        leads: vocabulary.about().adds_prefix_space,
+        merges_spaces: metadata.bool("tokenizer.ggml.remove_extra_whitespaces")?.unwrap_or(false),
+    })
+}
+
+fn word_piece(metadata: &Metadata<'_>, texts: &Texts<'_>) -> Result<WordPiece> {
+    let mut all = Trie::default();
+    texts
+        .all
+        .iter()
+        .enumerate()
+        .filter(|(_, text)| !text.is_empty())
+        .for_each(|(id, text)| all.insert(text, id));
+    let lowercase = metadata.bool("tokenizer.ggml.normalizer.lowercase")?.unwrap_or(true);
+    let strip_accents = metadata.bool("tokenizer.ggml.normalizer.strip_accents")?.unwrap_or(lowercase);
+    Ok(WordPiece::new(all, unknown_token(metadata, texts, 100)?, lowercase, strip_accents))
+}
+
+/// The token for what is no token, by its default id where the file does not name it.
+fn unknown_token(metadata: &Metadata<'_>, texts: &Texts<'_>, default: TokenId) -> Result<TokenId> {
+    let (at, id) = metadata.integer(UNKNOWN)?.unwrap_or((0, i128::from(default)));
+    match usize::try_from(id) {
+        Ok(known) if known < texts.all.len() => Ok(id as TokenId),
+        _ => Err(malformed(format!("the unknown token {id} of {} tokens", texts.all.len()), at, UNKNOWN)),
+    }
+}
+
 fn user_tokens(vocabulary: &Vocabulary, texts: &Texts<'_>) -> Vec<UserToken> {
     let name = vocabulary.about().name.to_lowercase();
     let strips = name.contains("phi-3") || name.contains("phi3");
@@ -241,7 +313,7 @@ fn user_tokens(vocabulary: &Vocabulary, texts: &Texts<'_>) -> Vec<UserToken> {
     user.map(|id| {
         let text = texts.all[id as usize];
         let keeps = matches!(text, b"<unk>" | b"<s>" | b"<|endoftext|>");
-        UserToken { text: text.into(), token: id, strips: strips && !keeps }
+        UserToken { text: text.into(), token: id, strips_right: strips && !keeps, ..UserToken::default() }
     })
     .collect()
 }

@@ -4,10 +4,10 @@
 //! text -> user-defined tokens cut out -> pieces of the pre-tokenizer -> merges -> tokens
 //! ```
 //!
-//! Read are byte-pair encodings with a known pre-tokenizer and SentencePiece models with scores (GGUF), and the byte-level
-//! byte-pair encodings of tokenizer.json. Everything else is an error when it is loaded: a tokenizer that is nearly right
-//! is wrong.
+//! Read are byte-pair encodings, SentencePiece models with scores, unigram models and WordPiece (GGUF), and the byte-pair encodings
+//! of tokenizer.json. Everything else is an error when it is loaded: a tokenizer that is nearly right is wrong.
 
+mod ahead;
 mod boundaries;
 mod canonical_memo;
 mod canonical_stepper;
@@ -16,16 +16,22 @@ mod classes;
 mod gguf;
 mod lookahead;
 mod merges;
+mod normalizer;
 mod ordered_nfa;
 mod pattern;
 mod patterns;
+mod pipeline;
+mod program;
 mod spines;
 mod splitter;
 mod token_classes;
 mod tokenizer_json;
 mod transitions;
+mod unigram;
 mod user;
+mod word_piece;
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
@@ -33,7 +39,7 @@ use rustc_hash::FxHashMap;
 use crate::mask::{insert_bit, words_for};
 use crate::vocabulary::TokenKind;
 use crate::vocabulary::Vocabulary;
-use crate::{Result, TokenId};
+use crate::{Error, ErrorKind, Result, TokenId};
 #[doc(hidden)] // canonical spelling
 pub use canonical_memo::SharedCanonical;
 #[doc(hidden)] // canonical spelling
@@ -44,21 +50,27 @@ pub use canonical_tables::Place;
 #[doc(hidden)] // canonical spelling
 pub use lookahead::Row;
 use merges::{Merges, Scratch, Whole};
+use normalizer::{Lead, Normalizer};
 use splitter::Splitter;
 #[doc(hidden)] // canonical spelling
 pub use token_classes::TokenClasses;
+use unigram::Unigram;
 use user::{Fragment, UserTokens};
+use word_piece::WordPiece;
 
 /// The tokenizer of a vocabulary. Immutable; shared between threads.
 pub struct Tokenizer {
     vocabulary: Arc<Vocabulary>,
     splitter: Splitter,
     merges: Merges,
+    model: Model,
     user: UserTokens,
     /// Pieces that are one token although the merges give something else.
     whole: FxHashMap<Box<[u8]>, TokenId>,
-    /// Whether one space is put in front of a text, and of what follows a user-defined token.
-    prefix_space: bool,
+    /// What is done to a text, and to what follows a user-defined token.
+    normalizer: Normalizer,
+    /// The space in front of it, if it has none.
+    lead: Option<Lead>,
     /// The tokens between which texts are: those that are no text, those that end one, and user-defined ones.
     other: Box<[u32]>,
     canon: OnceLock<CanonicalTables>,
@@ -70,19 +82,29 @@ impl std::fmt::Debug for Tokenizer {
     }
 }
 
+/// How a text without user-defined tokens is spelled.
+enum Model {
+    /// In pieces, and those by merges.
+    Merges,
+    Unigram(Unigram),
+    WordPiece(WordPiece),
+}
+
 /// What a file says of a tokenizer.
 struct Parts {
     vocabulary: Arc<Vocabulary>,
     splitter: Splitter,
     merges: Merges,
+    model: Model,
     user: UserTokens,
     whole: Whole,
-    prefix_space: bool,
+    normalizer: Normalizer,
+    lead: Option<Lead>,
 }
 
 impl Tokenizer {
     fn new(parts: Parts) -> Tokenizer {
-        let Parts { vocabulary, splitter, merges, user, whole, prefix_space } = parts;
+        let Parts { vocabulary, splitter, merges, model, user, whole, normalizer, lead } = parts;
         let whole = whole_pieces(&vocabulary, &merges, whole);
         let mut other = vec![0u32; words_for(vocabulary.len())];
         for id in 0..vocabulary.len() as TokenId {
@@ -93,7 +115,7 @@ impl Tokenizer {
             }
         }
         let (other, canon) = (other.into(), OnceLock::new());
-        Tokenizer { vocabulary, splitter, merges, user, whole, prefix_space, other, canon }
+        Tokenizer { vocabulary, splitter, merges, model, user, whole, normalizer, lead, other, canon }
     }
 
     /// The vocabulary that it was loaded with.
@@ -109,21 +131,24 @@ impl Tokenizer {
     pub fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
         let mut out = Vec::with_capacity(text.len() / 3 + 1);
         let mut scratch = Scratch::default();
-        let mut starts = true;
         for fragment in self.user.fragments(text) {
-            match fragment {
+            let (from, to) = match fragment {
+                Fragment::Text(from, to) => (from, to),
                 Fragment::Token(token) => {
                     out.push(token);
-                    starts = true;
+                    continue;
                 }
-                Fragment::Text(from, to) if self.prefix_space && starts => {
-                    let spaced = format!(" {}", &text[from..to]);
-                    self.encode_fragment(&spaced, &mut scratch, &mut out)?;
-                    starts = false;
-                }
-                Fragment::Text(from, to) => {
-                    self.encode_fragment(&text[from..to], &mut scratch, &mut out)?;
-                    starts = false;
+            };
+            let text = self.normalizer.apply(&text[from..to]);
+            for fragment in self.user.normalized_fragments(&text) {
+                match fragment {
+                    Fragment::Token(token) => out.push(token),
+                    Fragment::Text(begin, end) => {
+                        let part = &text[begin..end];
+                        let led =
+                            self.lead.map_or(Cow::Borrowed(part), |lead| lead.apply(part, from + begin == 0));
+                        self.encode_fragment(&led, &mut scratch, &mut out)?;
+                    }
                 }
             }
         }
@@ -131,8 +156,11 @@ impl Tokenizer {
     }
 
     /// Whether `tokens` are what the tokenizer gives for their bytes: each run of text between other tokens by itself, without
-    /// a space in front. Tokens that are not in the vocabulary are not.
+    /// a space in front. Tokens that are not in the vocabulary are not, nor any where [`Tokenizer::check_canonical`] fails.
     pub fn is_canonical(&self, tokens: &[TokenId]) -> bool {
+        if self.check_canonical().is_err() {
+            return false;
+        }
         let found = self.canon().found(canonical_memo::MAX_BYTES);
         let mut judge = CanonicalStepper::new(self, &found);
         let mut place = CanonicalStepper::start();
@@ -143,6 +171,21 @@ impl Tokenizer {
             }
         }
         judge.can_end(place)
+    }
+
+    /// Whether its tokens spell the text that they are given for, so that a text has a canonical spelling.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Constraint`](crate::ErrorKind::Constraint) if they do not.
+    pub fn check_canonical(&self) -> Result<()> {
+        let what = match &self.model {
+            Model::Merges if !self.normalizer.loses() => return Ok(()),
+            Model::Merges => "its normalizer makes different texts the same",
+            Model::Unigram(_) => "a unigram model weighs whole texts",
+            Model::WordPiece(_) => "WordPiece loses white space",
+        };
+        let message = format!("the tokenizer has no canonical spelling: {what}");
+        Err(Error::new(ErrorKind::Constraint, message).help("use any spelling"))
     }
 
     /// The token of one byte that is text.
@@ -161,6 +204,14 @@ impl Tokenizer {
 
     /// Appends the tokens of a text without user-defined tokens.
     fn encode_fragment(&self, text: &str, scratch: &mut Scratch, out: &mut Vec<TokenId>) -> Result<()> {
+        match &self.model {
+            Model::Merges => {}
+            Model::Unigram(model) => return model.encode(text, out),
+            Model::WordPiece(model) => {
+                model.encode(text, out);
+                return Ok(());
+            }
+        }
         self.splitter.pieces(text, |piece| match self.whole.get(piece.as_bytes()) {
             Some(&token) => {
                 out.push(token);

@@ -5,61 +5,71 @@
 
 use rustc_hash::FxHashMap;
 
+use super::ahead::Ahead;
 use super::classes::{Classes, END};
 use super::pattern::Pattern;
+use super::program::{too_large, Item, Program, MATCH};
 use crate::{Error, ErrorKind, Result};
 
-/// The most instructions and the most states of one pattern.
-const MAX_PROGRAM: usize = 20_000;
+/// The most states of one pattern.
 const MAX_STATES: usize = 4_096;
-/// The most items of one state.
-const MAX_ITEMS: usize = 512;
 
-/// The target of an item that matches.
-pub(super) const MATCH: u32 = u32::MAX;
 /// The state without items.
 pub(super) const NO_STATE: u32 = 0;
 /// The state before the first character.
 pub(super) const START: u32 = 1;
 
-/// What one thread does next: it reads one of `symbols` and continues at `to`; or it matches where one of them comes next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Item {
-    pub symbols: u64,
-    pub to: u32,
+/// Which neighbours of matches and the text between them are pieces of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Behaviour {
+    Isolated,
+    MergedWithPrevious,
+    MergedWithNext,
+    Contiguous,
 }
 
-enum Step {
-    Set(u64, u32),
-    Both(u32, u32),
-    NotBefore(u64, u32),
-    AtEnd(u32),
-    Match,
+impl Behaviour {
+    /// The same where matches and what lies between them change their roles.
+    pub fn inverted(self) -> Behaviour {
+        match self {
+            Behaviour::MergedWithPrevious => Behaviour::MergedWithNext,
+            Behaviour::MergedWithNext => Behaviour::MergedWithPrevious,
+            same => same,
+        }
+    }
+
+    /// Whether a piece ends between two neighbours, each a match or not.
+    pub fn cuts(self, before: bool, after: bool) -> bool {
+        match self {
+            Behaviour::Isolated => true,
+            Behaviour::MergedWithPrevious => before || !after,
+            Behaviour::MergedWithNext => !before || after,
+            Behaviour::Contiguous => before != after,
+        }
+    }
 }
 
 /// A compiled pattern.
 pub(super) struct Stage {
-    program: Vec<Step>,
+    program: Program,
     states: Vec<Box<[Item]>>,
     /// `next[state * symbols + symbol]`: the state after it, and whether it matches before the symbol.
     next: Vec<(u32, bool)>,
     symbols: usize,
-}
-
-fn too_large<T>(what: &str, most: usize) -> Result<T> {
-    Err(Error::new(ErrorKind::Vocabulary, format!("the pre-tokenizer's pattern has more than {most} {what}")))
+    pub ahead: Ahead,
+    pub behaviour: Behaviour,
 }
 
 impl Stage {
     /// # Errors
     /// [`ErrorKind::Vocabulary`] if the pattern is too large, or matches no characters at all.
-    pub fn new(pattern: &Pattern, classes: &Classes) -> Result<Stage> {
-        let symbols = classes.count() + 1;
-        let mut stage = Stage { program: Vec::new(), states: Vec::new(), next: Vec::new(), symbols };
-        let start = stage.compile(pattern, classes)?;
-        stage.program.push(Step::Match);
+    pub fn new(pattern: &Pattern, behaviour: Behaviour, classes: &Classes) -> Result<Stage> {
+        let ahead = Ahead::new(pattern, classes)?;
+        let symbols = ahead.symbols.count() + 1;
+        let program = Program::new(pattern, classes, &ahead.symbols)?;
+        let mut stage = Stage { program, states: Vec::new(), next: Vec::new(), symbols, ahead, behaviour };
         let mut first = Vec::new();
-        stage.close(start, u64::MAX, &mut first)?;
+        stage.program.close(0, &mut first)?;
         if first.iter().any(|item| item.to == MATCH) {
             return Err(Error::new(
                 ErrorKind::Vocabulary,
@@ -68,105 +78,6 @@ impl Stage {
         }
         stage.explore(first)?;
         Ok(stage)
-    }
-
-    /// Appends the code of `pattern`; what follows it begins at the end of the program. Returns where it begins.
-    fn compile(&mut self, pattern: &Pattern, classes: &Classes) -> Result<u32> {
-        if self.program.len() > MAX_PROGRAM {
-            return too_large("instructions", MAX_PROGRAM);
-        }
-        let here = self.program.len() as u32;
-        match pattern {
-            Pattern::Set(set) => self.program.push(Step::Set(classes.mask(set), here + 1)),
-            Pattern::NotBefore(set) => self.program.push(Step::NotBefore(classes.mask(set), here + 1)),
-            Pattern::End => self.program.push(Step::AtEnd(here + 1)),
-            Pattern::All(all) => {
-                for one in all {
-                    self.compile(one, classes)?;
-                }
-            }
-            Pattern::First(all) => {
-                let mut ends = Vec::new();
-                for (n, one) in all.iter().enumerate() {
-                    let fork = self.program.len();
-                    if n + 1 < all.len() {
-                        self.program.push(Step::Both(fork as u32 + 1, 0));
-                    }
-                    self.compile(one, classes)?;
-                    if n + 1 < all.len() {
-                        ends.push(self.program.len());
-                        self.program.push(Step::Both(0, 0));
-                        self.program[fork] = Step::Both(fork as u32 + 1, self.program.len() as u32);
-                    }
-                }
-                let after = self.program.len() as u32;
-                ends.into_iter().for_each(|end| self.program[end] = Step::Both(after, after));
-            }
-            Pattern::Repeat(one, least, most) => {
-                for _ in 0..*least {
-                    self.compile(one, classes)?;
-                }
-                let forks = match most {
-                    Some(most) => {
-                        let mut forks = Vec::new();
-                        for _ in *least..*most {
-                            forks.push(self.program.len());
-                            self.program.push(Step::Both(0, 0));
-                            self.compile(one, classes)?;
-                        }
-                        forks
-                    }
-                    None => {
-                        let fork = self.program.len();
-                        self.program.push(Step::Both(0, 0));
-                        self.compile(one, classes)?;
-                        self.program.push(Step::Both(fork as u32, fork as u32));
-                        vec![fork]
-                    }
-                };
-                let after = self.program.len() as u32;
-                forks.into_iter().for_each(|fork| self.program[fork] = Step::Both(fork as u32 + 1, after));
-            }
-        }
-        Ok(here)
-    }
-
-    /// Appends the items that instruction `from` leads to without reading, in order, without repeats.
-    fn close(&self, from: u32, symbols: u64, out: &mut Vec<Item>) -> Result<()> {
-        let mut seen = Vec::new();
-        let mut left = vec![(from, symbols)];
-        while let Some((at, symbols)) = left.pop() {
-            if symbols == 0 || seen.contains(&(at, symbols)) {
-                continue;
-            }
-            seen.push((at, symbols));
-            if seen.len() > MAX_ITEMS {
-                return too_large("alternatives at once", MAX_ITEMS);
-            }
-            let item = match self.program[at as usize] {
-                Step::Set(set, to) => Item { symbols: set & symbols, to },
-                Step::Match => Item { symbols, to: MATCH },
-                Step::Both(first, second) => {
-                    left.extend([(second, symbols), (first, symbols)]);
-                    continue;
-                }
-                Step::NotBefore(set, to) => {
-                    left.push((to, symbols & !set));
-                    continue;
-                }
-                Step::AtEnd(to) => {
-                    left.push((to, symbols & 1 << END));
-                    continue;
-                }
-            };
-            if item.symbols != 0 && !out.contains(&item) {
-                out.push(item);
-            }
-            if out.len() > MAX_ITEMS {
-                return too_large("alternatives at once", MAX_ITEMS);
-            }
-        }
-        Ok(())
     }
 
     /// Finds all states.
@@ -203,7 +114,7 @@ impl Stage {
             if item.to == MATCH {
                 return Ok((reached, true));
             }
-            self.close(item.to, u64::MAX, &mut reached)?;
+            self.program.close(item.to, &mut reached)?;
         }
         Ok((reached, false))
     }
@@ -228,26 +139,40 @@ impl Stage {
                 return None;
             }
             // The limits were checked when the states were found.
-            let _ = self.close(item.to, u64::MAX, &mut reached);
+            let _ = self.program.close(item.to, &mut reached);
         }
         Some(reached)
     }
 
-    /// Appends to `ends` where the pieces of `text` end: matches, and what lies between matches. A match is the one that a
-    /// backtracking engine finds.
+    /// Appends to `ends` where the pieces of `text` end.
     pub fn split(&self, text: &[u8], offset: usize, scratch: &mut Vec<u32>, ends: &mut Vec<usize>) {
+        // What was found last: where it ends, and whether it is a match.
+        let mut last: Option<(usize, bool)> = None;
+        self.parts(text, scratch, |end, is_match| {
+            if let Some((end, _)) = last.filter(|&(_, before)| self.behaviour.cuts(before, is_match)) {
+                ends.push(offset + end);
+            }
+            last = Some((end, is_match));
+        });
+        ends.extend(last.map(|(end, _)| offset + end));
+    }
+
+    /// Calls `each` with the end of each match and of what lies between matches, and whether it is a match: the one that a
+    /// backtracking engine finds.
+    pub fn parts(&self, text: &[u8], scratch: &mut Vec<u32>, mut each: impl FnMut(usize, bool)) {
+        let seen = self.ahead.seen(text);
+        let text = seen.as_deref().unwrap_or(text);
         // An attempt that failed at one start fails at another from where it is in the same state.
         scratch.clear();
-        let mut start = 0;
-        let mut gap = false;
+        let (mut start, mut gap) = (0, false);
         while start < text.len() {
             match self.attempt(text, start, scratch) {
                 Some(end) => {
                     if gap {
-                        ends.push(offset + start);
+                        each(start, false);
                     }
                     gap = false;
-                    ends.push(offset + end);
+                    each(end, true);
                     start = end;
                 }
                 None => {
@@ -257,7 +182,7 @@ impl Stage {
             }
         }
         if gap {
-            ends.push(offset + start);
+            each(start, false);
         }
     }
 

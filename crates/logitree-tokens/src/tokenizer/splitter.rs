@@ -4,7 +4,7 @@
 //! its own for the next pattern, which sees nothing before or after it.
 
 use super::classes::Classes;
-use super::ordered_nfa::Stage;
+use super::ordered_nfa::{Behaviour, Stage};
 use super::pattern::{self, Pattern};
 use crate::Result;
 
@@ -15,15 +15,23 @@ pub(super) struct Splitter {
 }
 
 impl Splitter {
-    /// The pre-tokenizer of these patterns; without any, a text is one piece.
+    /// The pre-tokenizer of these patterns, whose matches are pieces; without any, a text is one piece.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Vocabulary`] if a pattern is not read.
-    pub fn new(patterns: &[impl AsRef<str>]) -> Result<Splitter> {
-        let parsed: Vec<Pattern> =
-            patterns.iter().map(|text| pattern::parse(text.as_ref())).collect::<Result<_>>()?;
-        let classes = Classes::new(&parsed)?;
-        let stages = parsed.iter().map(|pattern| Stage::new(pattern, &classes)).collect::<Result<_>>()?;
+    pub fn new(patterns: &[&str]) -> Result<Splitter> {
+        let parsed = patterns.iter().map(|text| Ok((pattern::parse(text)?, Behaviour::Isolated)));
+        Splitter::of(&parsed.collect::<Result<Vec<_>>>()?)
+    }
+
+    /// The pre-tokenizer of patterns and what becomes of their matches.
+    ///
+    /// # Errors
+    /// [`crate::ErrorKind::Vocabulary`] if a pattern is too large.
+    pub fn of(patterns: &[(Pattern, Behaviour)]) -> Result<Splitter> {
+        let classes = Classes::new(patterns.iter().map(|(pattern, _)| pattern))?;
+        let stage = |(pattern, behaviour): &(Pattern, Behaviour)| Stage::new(pattern, *behaviour, &classes);
+        let stages = patterns.iter().map(stage).collect::<Result<_>>()?;
         Ok(Splitter { classes, stages })
     }
 
@@ -46,14 +54,34 @@ impl Splitter {
                 start = end;
             }
         }
-        let (mut start, mut rest) = (0, text);
-        for end in ends {
-            let bytes = rest.char_indices().nth(end - start).map_or(rest.len(), |(at, _)| at);
-            let (piece, after) = rest.split_at(bytes);
-            each(piece)?;
-            (start, rest) = (end, after);
+        let mut rest = Rest { text, at: 0 };
+        ends.into_iter().try_for_each(|end| each(rest.up_to(end)))
+    }
+
+    /// Calls `each` with the matches of the first pattern and what lies between them, and whether it is a match.
+    pub fn matches(&self, text: &str, mut each: impl FnMut(&str, bool)) {
+        let classes: Vec<u8> = text.chars().map(|c| self.classes.of(c)).collect();
+        let mut rest = Rest { text, at: 0 };
+        for stage in self.stages.iter().take(1) {
+            stage.parts(&classes, &mut Vec::new(), |end, is_match| each(rest.up_to(end), is_match));
         }
-        Ok(())
+    }
+}
+
+/// What is left of a text.
+struct Rest<'a> {
+    text: &'a str,
+    /// The number of its first character.
+    at: usize,
+}
+
+impl<'a> Rest<'a> {
+    /// Takes what is before a character.
+    fn up_to(&mut self, end: usize) -> &'a str {
+        let bytes = self.text.char_indices().nth(end - self.at).map_or(self.text.len(), |(at, _)| at);
+        let (piece, after) = self.text.split_at(bytes);
+        (self.text, self.at) = (after, end);
+        piece
     }
 }
 

@@ -1,11 +1,11 @@
-//! A tokenizer from Hugging Face's tokenizer.json: byte-level byte-pair encodings.
+//! A tokenizer from Hugging Face's tokenizer.json: byte-pair encodings of bytes, or of characters with byte fallback.
 //!
 //! | field | read are |
 //! |---|---|
-//! | model | BPE without dropout, prefixes, suffixes or byte fallback |
-//! | pre_tokenizer | ByteLevel without a prefix space; before it in a Sequence: Split of a pattern (Isolated), Digits |
-//! | normalizer | none |
-//! | added_tokens | special ones as control tokens, others as user-defined ones that strip nothing |
+//! | model | BPE without dropout, prefixes or suffixes |
+//! | normalizer | NFC, NFD, NFKC, NFKD, Lowercase, StripAccents, Strip, Prepend, Replace, Sequence |
+//! | pre_tokenizer | Split, Digits, Punctuation, Metaspace, ByteLevel (the last of a Sequence), Sequence; none that removes text |
+//! | added_tokens | special ones as control tokens, others as user-defined ones |
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -16,10 +16,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::merges::{pair, Merges, Units, Whole, NO_TOKEN};
-use super::patterns::GPT2;
+use super::normalizer::{Normalizer, MARK};
+use super::pipeline::{not_read, Pipeline};
 use super::splitter::Splitter;
 use super::user::{UserToken, UserTokens};
-use super::{Parts, Tokenizer};
+use super::{Model as Kind, Parts, Tokenizer};
 use crate::file;
 use crate::vocabulary::byte_level::character_of;
 use crate::vocabulary::json::{parse, Text};
@@ -34,8 +35,8 @@ struct File<'a> {
     pre_tokenizer: Option<Value>,
     #[serde(default)]
     normalizer: Option<Value>,
-    #[serde(default)]
-    added_tokens: Option<Vec<Added>>,
+    #[serde(borrow, default)]
+    added_tokens: Option<Vec<Added<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -66,8 +67,12 @@ enum Merge<'a> {
 }
 
 #[derive(Deserialize)]
-struct Added {
+struct Added<'a> {
     id: TokenId,
+    #[serde(borrow)]
+    content: Text<'a>,
+    #[serde(default)]
+    normalized: Option<bool>,
     #[serde(default)]
     lstrip: bool,
     #[serde(default)]
@@ -78,10 +83,6 @@ struct Added {
 
 fn wrong<T>(message: impl Into<String>, field: impl std::fmt::Display) -> Result<T> {
     Err(Error::new(ErrorKind::Vocabulary, message).at(format!("field {field}")))
-}
-
-fn not_read<T>(what: impl std::fmt::Display, field: &str) -> Result<T> {
-    wrong(format!("a tokenizer with {what} is not read, only its vocabulary"), field)
 }
 
 impl Tokenizer {
@@ -106,7 +107,6 @@ impl Tokenizer {
         match &model.kind {
             Some(kind) if kind != "BPE" => return not_read(format_args!("the model {kind:?}"), "model.type"),
             None if model.merges.is_none() => return not_read("a model without merges", "model"),
-            _ if model.byte_fallback => return not_read("byte fallback", "model.byte_fallback"),
             _ if model.dropout.is_some_and(|dropout| dropout > 0.0) => {
                 return not_read("dropout", "model.dropout")
             }
@@ -115,70 +115,60 @@ impl Tokenizer {
             }
             _ => {}
         }
-        if let Some(normalizer) = file.normalizer.as_ref().filter(|value| !value.is_null()) {
-            return not_read(format_args!("a normalizer ({})", kind_of(normalizer)), "normalizer");
-        }
-        let splitter = Splitter::new(&patterns(file.pre_tokenizer.as_ref())?)?;
-        let whole = if model.ignore_merges { Whole::Always } else { Whole::Never };
-        let token = |byte: usize| {
-            let text = character_of(byte as u8).to_string();
-            model.vocab.get(text.as_str()).copied().unwrap_or(NO_TOKEN)
+        let pipeline = Pipeline::new(file.normalizer.as_ref(), file.pre_tokenizer.as_ref())?;
+        let units = match (pipeline.is_bytes, pipeline.marks, model.byte_fallback) {
+            (true, false, false) => byte_units(model),
+            (true, ..) => return not_read("ByteLevel and U+2581 or byte fallback", "pre_tokenizer"),
+            (false, true, true) => char_units(model)?,
+            (false, false, _) => return not_read("neither ByteLevel nor U+2581 for spaces", "pre_tokenizer"),
+            (false, true, false) => return not_read("no byte fallback", "model.byte_fallback"),
         };
-        let units = Units::Bytes(Box::new(std::array::from_fn(token)));
+        let Pipeline { normalizer, patterns, lead, .. } = pipeline;
+        let whole = if model.ignore_merges { Whole::Always } else { Whole::Never };
         let merges = Merges { units, pairs: pairs(model)? };
-        let user = UserTokens::new(user_tokens(&vocabulary, &file.added_tokens.unwrap_or_default())?);
-        Ok(Tokenizer::new(Parts { vocabulary, splitter, merges, user, whole, prefix_space: false }))
+        let added = file.added_tokens.unwrap_or_default();
+        let user = UserTokens::leftmost(user_tokens(&vocabulary, &added, &normalizer)?);
+        let splitter = Splitter::of(&patterns)?;
+        Ok(Tokenizer::new(Parts {
+            vocabulary,
+            splitter,
+            merges,
+            model: Kind::Merges,
+            user,
+            whole,
+            normalizer,
+            lead,
+        }))
     }
 }
 
-fn kind_of(value: &Value) -> &str {
-    value.get("type").and_then(Value::as_str).unwrap_or("?")
+fn byte_units(model: &Model<'_>) -> Units {
+    let token = |byte: usize| {
+        let text = character_of(byte as u8).to_string();
+        model.vocab.get(text.as_str()).copied().unwrap_or(NO_TOKEN)
+    };
+    Units::Bytes(Box::new(std::array::from_fn(token)))
 }
 
-/// The patterns of a pre-tokenizer.
-fn patterns(value: Option<&Value>) -> Result<Vec<String>> {
-    let Some(value) = value.filter(|value| !value.is_null()) else {
-        return not_read("no pre-tokenizer", "pre_tokenizer");
-    };
-    let steps = match kind_of(value) {
-        "Sequence" => {
-            value.get("pretokenizers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-        }
-        _ => std::slice::from_ref(value),
-    };
-    let (mut patterns, mut in_bytes) = (Vec::new(), false);
-    for (n, step) in steps.iter().enumerate() {
-        let field = format!("pre_tokenizer.pretokenizers[{n}]");
-        let flag = |name: &str, default: bool| step.get(name).and_then(Value::as_bool).unwrap_or(default);
-        match kind_of(step) {
-            _ if in_bytes => return not_read("a step after ByteLevel", &field),
-            "ByteLevel" if flag("add_prefix_space", true) => return not_read("a prefix space", &field),
-            "ByteLevel" => {
-                in_bytes = true;
-                if flag("use_regex", true) {
-                    patterns.push(GPT2.to_string());
-                }
+fn char_units(model: &Model<'_>) -> Result<Units> {
+    let mut chars = FxHashMap::default();
+    for (text, &id) in &model.vocab {
+        let mut all = text.chars();
+        match (all.next(), all.next()) {
+            // A space in a text is written as the mark, so that no other space is met.
+            (Some(' '), None) => {}
+            (Some(c), None) => {
+                chars.insert(if c == MARK { ' ' } else { c }, id);
             }
-            "Digits" => {
-                patterns
-                    .push(if flag("individual_digits", false) { r"\p{N}" } else { r"\p{N}+" }.to_string());
-            }
-            "Split" => {
-                let isolated = step.get("behavior").and_then(Value::as_str) == Some("Isolated");
-                let pattern =
-                    step.get("pattern").and_then(|pattern| pattern.get("Regex")).and_then(Value::as_str);
-                match pattern.filter(|_| isolated && !flag("invert", false)) {
-                    Some(pattern) => patterns.push(pattern.to_string()),
-                    None => return not_read("this Split", &field),
-                }
-            }
-            other => return not_read(format_args!("the pre-tokenizer {other:?}"), &field),
+            _ => {}
         }
     }
-    if !in_bytes {
-        return not_read("a pre-tokenizer other than ByteLevel", "pre_tokenizer");
+    let token = |byte: usize| model.vocab.get(&*format!("<0x{byte:02X}>")).copied().unwrap_or(NO_TOKEN);
+    let bytes: Box<[TokenId; 256]> = Box::new(std::array::from_fn(token));
+    if bytes.contains(&NO_TOKEN) {
+        return not_read("byte fallback without a token for every byte", "model.vocab");
     }
-    Ok(patterns)
+    Ok(Units::Chars(chars, bytes))
 }
 
 fn pairs(model: &Model<'_>) -> Result<FxHashMap<u64, (u32, TokenId)>> {
@@ -208,17 +198,28 @@ fn pairs(model: &Model<'_>) -> Result<FxHashMap<u64, (u32, TokenId)>> {
     Ok(pairs)
 }
 
-fn user_tokens(vocabulary: &Vocabulary, added: &[Added]) -> Result<Vec<UserToken>> {
+fn user_tokens(
+    vocabulary: &Vocabulary,
+    added: &[Added<'_>],
+    normalizer: &Normalizer,
+) -> Result<Vec<UserToken>> {
     let mut tokens = Vec::new();
-    for (n, token) in added.iter().enumerate() {
+    for token in added {
         if vocabulary.kind(vocabulary.check(token.id)?) != TokenKind::UserDefined {
             continue;
         }
-        if token.lstrip || token.rstrip || token.single_word {
-            return not_read("an added token that strips, or is a word", &format!("added_tokens[{n}]"));
-        }
-        let text = vocabulary.token_bytes(token.id).into();
-        tokens.push(UserToken { text, token: token.id, strips: false });
+        // Special ones are not user-defined: these are normalised if nothing else is said.
+        let is_normalized = token.normalized != Some(false);
+        let normalized = normalizer.apply(&token.content.0);
+        tokens.push(UserToken {
+            text: if is_normalized { vocabulary.token_bytes(token.id) } else { token.content.0.as_bytes() }
+                .into(),
+            token: token.id,
+            strips_left: token.lstrip,
+            strips_right: token.rstrip,
+            is_word: token.single_word,
+            normalized: is_normalized.then(|| normalized.as_bytes().into()),
+        });
     }
     Ok(tokens)
 }
