@@ -35,7 +35,9 @@ def row(path):
     source = path.read_text(encoding="utf-8")
     protocol = form(source)
     if isinstance(protocol, str):
-        reason = protocol.partition("chat template: ")[2].partition(": ")[0].partition(";")[0]
+        reason = protocol.partition("chat template: ")[2].partition("; ")[0]
+        if not reason.startswith("TypeError"):
+            reason = reason.partition(": ")[0]
         return f"| {path.stem} | - | | | | {reason.replace('|', chr(92) + '|')} |"
     read = allowed = 0
     for turn in turns(source, protocol):

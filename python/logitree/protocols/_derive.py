@@ -289,6 +289,12 @@ def _paired_calls(before: str, rest: str, several: Turn | None, stop: Turn | Non
     if found is None:
         raise Underivable(f"arguments are neither JSON nor keys and values in order: {rest!r}")
     first, text_middle, joint, middle, second_joint, second_middle, after = found.groups()
+    if first.startswith("("):
+        raise Underivable(f"arguments are written as in Python: {rest!r}")
+    if first.strip() == "{":
+        raise Underivable(f"arguments are an object that is not JSON: {rest!r}")
+    if first_key in joint:
+        raise Underivable(f"keys come after values too: {rest!r}")
     if (joint, middle) != (second_joint, second_middle):
         raise Underivable(f"numbers and booleans are written differently: {rest!r}")
     between, empty = "", ""

@@ -109,7 +109,7 @@ class Turn:
         read = parser.response
         calls = tuple((call.name, dict(call.arguments)) for call in read.tool_calls)
         if not _same(calls, self.calls):
-            return f"the calls were read as {_short(calls)}, written were {_short(self.calls)}"
+            return _difference(calls, self.calls)
         said = (read.reasoning or "").strip(), read.content.strip()
         if protocol.content and self.calls and said == (self.content.strip(), ""):
             return ""  # templates with frames write text before calls as reasoning
@@ -415,6 +415,17 @@ def _header(prompt: str, rest: str) -> str:
         if at > len(prompt):
             break
     return found
+
+
+def _difference(read: Sequence[Call], written: Sequence[Call]) -> str:
+    """How calls were read otherwise than they were written: the argument, if it is one."""
+    for (name, arguments), (other, wanted) in zip(read, written, strict=False):
+        if name == other and arguments.keys() == wanted.keys():
+            for key, value in wanted.items():
+                if not _same(arguments[key], value):
+                    kind = type(value).__name__
+                    return f"a {kind} is read as another value: {_short(arguments[key])} for {_short(value)}"
+    return f"the calls were read as {_short(read)}, written were {_short(written)}"
 
 
 def _same(one: Any, other: Any) -> bool:
