@@ -34,9 +34,9 @@ pub enum Regex {
         /// The maximum count; `None` is unbounded.
         max: Option<u32>,
     },
-    /// The language of an automaton over ASCII.
+    /// The language of an automaton over the bytes of UTF-8.
     Automaton(Arc<Dfa>),
-    /// The language of an automaton over ASCII whose states are computed.
+    /// The language of an automaton over the bytes of UTF-8 whose states are computed.
     Computed(Arc<ComputedDfa>),
 }
 

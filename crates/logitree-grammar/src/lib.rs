@@ -34,7 +34,9 @@ pub mod json_schema;
 pub mod lark;
 pub mod lazy;
 pub mod rules;
+mod substrings;
 pub mod tags;
+mod weight;
 
 pub use logitree_automata::{
     charset, dfa, expr, pattern, regex, CharSet, Dfa, Error, ErrorKind, Regex, Result,

@@ -1,5 +1,5 @@
-//! Automata over ASCII whose states are computed when they are reached, for languages with too many states for a table,
-//! such as the multiples of a number of many digits.
+//! Automata over bytes whose states are computed when they are reached, for languages with too many states for a table,
+//! such as the multiples of a number of many digits, or the parts of a long text.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -10,8 +10,12 @@ pub type ComputedState = [u64; 3];
 
 /// The steps of a deterministic automaton. No state is dead: some string leads from each to one that accepts.
 pub trait Steps: Send + Sync {
-    /// The state after `byte`, below 128; `None` exactly if no string continues so.
+    /// The state after `byte`, one of the alphabet; `None` exactly if no string continues so.
     fn next(&self, state: ComputedState, byte: u8) -> Option<ComputedState>;
+    /// The bytes that have a next state, where that is quicker to say than by trying the alphabet.
+    fn starts(&self, _state: ComputedState) -> Option<Vec<u8>> {
+        None
+    }
     /// Whether `state` accepts.
     fn is_accepting(&self, state: ComputedState) -> bool;
 }
@@ -22,7 +26,7 @@ pub struct ComputedDfa {
     steps: Arc<dyn Steps>,
     /// Describes the language of all states: equal descriptions are equal steps.
     description: Arc<str>,
-    alphabet: &'static [u8],
+    alphabet: Arc<[u8]>,
     start: ComputedState,
 }
 
@@ -31,10 +35,10 @@ impl ComputedDfa {
     pub fn new(
         steps: Arc<dyn Steps>,
         description: String,
-        alphabet: &'static [u8],
+        alphabet: &[u8],
         start: ComputedState,
     ) -> ComputedDfa {
-        ComputedDfa { steps, description: description.into(), alphabet, start }
+        ComputedDfa { steps, description: description.into(), alphabet: alphabet.into(), start }
     }
 
     /// Whether both step alike, from whatever state they start.
@@ -43,8 +47,14 @@ impl ComputedDfa {
     }
 
     /// The bytes that may have a transition.
-    pub fn alphabet(&self) -> &'static [u8] {
-        self.alphabet
+    pub fn alphabet(&self) -> &Arc<[u8]> {
+        &self.alphabet
+    }
+
+    /// The bytes that have a next state.
+    pub fn starts(&self, state: ComputedState) -> Vec<u8> {
+        let try_all = || self.alphabet.iter().copied().filter(|&byte| self.steps.next(state, byte).is_some());
+        self.steps.starts(state).unwrap_or_else(|| try_all().collect())
     }
 
     /// The start state.

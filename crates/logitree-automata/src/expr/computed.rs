@@ -81,18 +81,15 @@ impl Exprs {
     /// The bytes with a transition.
     pub(super) fn computed_starts(&mut self, dfa: u32, state: u32) -> Result<ByteSet> {
         let reached = &self.computed[dfa as usize];
-        let alphabet = reached.dfa.alphabet();
         let mut starts = ByteSet::NONE;
-        alphabet
-            .iter()
-            .filter(|&&byte| reached.next(state, byte).is_some())
-            .for_each(|&byte| starts.insert(byte));
-        self.charge(STEP * alphabet.len() as u64)?;
+        let found = reached.dfa.starts(reached.states[state as usize]);
+        found.iter().for_each(|&byte| starts.insert(byte));
+        self.charge(STEP * found.len().max(1) as u64)?;
         Ok(starts)
     }
 
     /// The bytes that may each have a target of their own.
-    pub(super) fn computed_alphabet(&self, dfa: u32) -> &'static [u8] {
-        self.computed[dfa as usize].dfa.alphabet()
+    pub(super) fn computed_alphabet(&self, dfa: u32) -> Arc<[u8]> {
+        Arc::clone(self.computed[dfa as usize].dfa.alphabet())
     }
 }

@@ -16,6 +16,8 @@ mod leads;
 mod quotient;
 mod triggers;
 
+pub(crate) use quotient::is_nullable;
+
 use super::append::append;
 use super::expr::{Encoding, Exprs, NOTHING};
 use super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};

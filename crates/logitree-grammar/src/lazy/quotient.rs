@@ -35,18 +35,22 @@ fn after(of: &Regex, c: char) -> Regex {
             then(after(of, c), &[rest])
         }
         Regex::Automaton(dfa) => {
-            let next = u8::try_from(c).ok().filter(u8::is_ascii).and_then(|byte| dfa.next(Dfa::START, byte));
+            let mut utf8 = [0; 4];
+            let next =
+                c.encode_utf8(&mut utf8).bytes().try_fold(Dfa::START, |state, byte| dfa.next(state, byte));
             next.map_or(Regex::Nothing, |state| Regex::Automaton(Arc::new(dfa.residual(state))))
         }
         Regex::Computed(dfa) => {
-            let next = u8::try_from(c).ok().and_then(|byte| dfa.next(dfa.start(), byte));
+            let mut utf8 = [0; 4];
+            let next =
+                c.encode_utf8(&mut utf8).bytes().try_fold(dfa.start(), |state, byte| dfa.next(state, byte));
             next.map_or(Regex::Nothing, |state| Regex::Computed(Arc::new(dfa.residual(state))))
         }
     }
 }
 
 /// Whether the language contains the empty string.
-pub(super) fn is_nullable(of: &Regex) -> bool {
+pub(crate) fn is_nullable(of: &Regex) -> bool {
     match of {
         Regex::Nothing | Regex::Set(_) => false,
         Regex::Empty => true,
