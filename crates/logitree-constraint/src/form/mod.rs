@@ -443,7 +443,8 @@ fn options(fields: &mut Fields, order: KeyOrder) -> Result<SchemaOptions> {
         _ => return Err(fields.wrong("separators", "two strings")),
     };
     let (ascii, lenient) = (fields.switch("ascii")?, fields.switch("lenient")?);
-    Ok(SchemaOptions { order, whitespace, separators, numbers, ascii, lenient, draft })
+    let unset = SchemaOptions::default();
+    Ok(SchemaOptions { order, whitespace, separators, numbers, ascii, lenient, draft, ..unset })
 }
 
 fn json_schema(fields: &mut Fields) -> Result<Syntax> {

@@ -287,20 +287,27 @@ impl<'a> Lowering<'a> {
                     return Err(Error::new(ErrorKind::Constraint, "JSON schemas are not read here"));
                 };
                 let state = json.root(schema, self.exprs)?;
-                Lowered::Node(self.push(LoweredKind::Json(state), None))
+                let may_be_empty = json.may_be_empty(schema, self.exprs)?;
+                self.embedded_texts(LoweredKind::Json(state), state.is_some(), may_be_empty)?
             }
             RuleBody::Both(both) => {
                 let json = self.json.as_ref().map(|json| json.fresh());
-                match self.embedded.root(both, self.exprs, json)? {
-                    (None, true) => Lowered::Regular(leaf(Regex::Empty)),
-                    (start, false) => Lowered::Node(self.push(LoweredKind::Embedded(start), None)),
-                    (start, true) => {
-                        let texts = Lowered::Node(self.push(LoweredKind::Embedded(start), None));
-                        self.alternatives(vec![texts, Lowered::Regular(leaf(Regex::Empty))])?
-                    }
-                }
+                let (start, may_be_empty) = self.embedded.root(both, self.exprs, json)?;
+                self.embedded_texts(LoweredKind::Embedded(start), start.is_some(), may_be_empty)?
             }
         })
+    }
+
+    /// The texts of another source, the empty one included where it is one.
+    fn embedded_texts(&mut self, kind: LoweredKind, has_texts: bool, may_be_empty: bool) -> Result<Lowered> {
+        if may_be_empty && !has_texts {
+            return Ok(Lowered::Regular(leaf(Regex::Empty)));
+        }
+        let texts = Lowered::Node(self.push(kind, None));
+        if !may_be_empty {
+            return Ok(texts);
+        }
+        self.alternatives(vec![texts, Lowered::Regular(leaf(Regex::Empty))])
     }
 
     fn reference(&mut self, rule: RuleId) -> Result<Lowered> {

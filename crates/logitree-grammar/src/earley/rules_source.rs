@@ -34,6 +34,14 @@ pub trait ValueSource: StateSource {
     /// it is too large.
     fn root(&mut self, schema: &Arc<Schema>, exprs: &mut Exprs) -> Result<Option<StateId>>;
 
+    /// Whether a value of `schema` may be the empty text; [`ValueSource::root`] has the texts that are not.
+    ///
+    /// # Errors
+    /// As [`ValueSource::root`], after which it is asked.
+    fn may_be_empty(&mut self, _schema: &Arc<Schema>, _exprs: &mut Exprs) -> Result<bool> {
+        Ok(false)
+    }
+
     /// A source of the same kind without a schema.
     fn fresh(&self) -> Box<dyn ValueSource>;
 
@@ -107,7 +115,10 @@ impl RulesSource {
             let mut open: Vec<&RuleBody> = rules.rules.iter().rev().map(|rule| &rule.body).collect();
             while let Some(body) = open.pop() {
                 match body {
-                    RuleBody::Json(schema) if values.root(schema, exprs)?.is_none() => {
+                    RuleBody::Json(schema)
+                        if values.root(schema, exprs)?.is_none()
+                            && !values.may_be_empty(schema, exprs)? =>
+                    {
                         return Err(values.contradiction(schema));
                     }
                     RuleBody::Seq(parts) | RuleBody::Alt(parts) => open.extend(parts.iter().rev()),

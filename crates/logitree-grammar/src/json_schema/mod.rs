@@ -12,15 +12,18 @@ mod load;
 mod normalize;
 mod number;
 mod options;
+mod pairs;
 mod schema;
+mod strict;
 #[cfg(test)]
 mod tests;
 
 pub use compile::JsonRules;
 pub use load::load;
-pub use options::{Draft, KeyOrder, NumberSpelling, SchemaOptions, Whitespace};
+pub use options::{Draft, JsonLayout, KeyOrder, NumberSpelling, SchemaOptions, Whitespace};
+pub use pairs::{PairForm, PairMiddle, PAIR_FORMS};
 pub use schema::Schema;
+pub use strict::strict;
 
 pub(crate) use load::SchemaPlaces;
-pub(crate) use options::is_separator;
 pub(crate) use schema::{ItemsKeyword, Keywords, NumberBound, SchemaNode, SubschemaId, TypeSet};

@@ -1,8 +1,11 @@
 //! Options of a schema: draft, key order, white space, separators, numbers; and the names that users give them.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, ErrorKind, Result};
+use super::pairs::PairForm;
+use crate::{CharSet, Error, ErrorKind, Regex, Result};
 
 /// The dialect of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,6 +78,36 @@ pub struct SchemaOptions {
     pub lenient: bool,
     /// The dialect of documents that name none.
     pub draft: Draft,
+    /// White space and separators as languages, instead of the above. The value itself begins and ends without any.
+    #[serde(skip)]
+    pub layout: Option<Arc<JsonLayout>>,
+    /// The form of an object that is written as pairs, not as JSON.
+    #[serde(skip)]
+    pub pairs: Option<Arc<PairForm>>,
+}
+
+/// What may be between the parts of arrays and objects.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct JsonLayout {
+    /// White space: after an opening and before a closing bracket, and around separators.
+    pub blank: Regex,
+    /// Between items. Not the empty text.
+    pub comma: Regex,
+    /// Between a key and its value. Not the empty text.
+    pub colon: Regex,
+}
+
+impl JsonLayout {
+    /// At most so many characters of white space; `None` is any number.
+    pub(crate) fn blank(most: Option<u32>) -> Regex {
+        Regex::Set(CharSet::from_ranges([(9, 10), (13, 13), (32, 32)])).repeat(0, most)
+    }
+
+    /// JSON with at most so many characters of white space in a row.
+    pub fn with_blanks(most: u32) -> JsonLayout {
+        let blank = JsonLayout::blank(Some(most));
+        JsonLayout { blank, comma: Regex::text(","), colon: Regex::text(":") }
+    }
 }
 
 impl Default for SchemaOptions {
@@ -87,12 +120,14 @@ impl Default for SchemaOptions {
             ascii: false,
             lenient: false,
             draft: Draft::Draft2020,
+            layout: None,
+            pairs: None,
         }
     }
 }
 
 /// Whether a separator is its sign with white space about it.
-pub(crate) fn is_separator(text: &str, sign: char) -> bool {
+pub(super) fn is_separator(text: &str, sign: char) -> bool {
     text.trim_matches([' ', '\t', '\r', '\n']).chars().eq([sign])
 }
 

@@ -1,8 +1,12 @@
 //! Reads `"x-guidance"`, by which llguidance's `%json` says how values are written.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::super::json_schema::{is_separator, SchemaOptions, Whitespace};
+use super::super::json_schema::{JsonLayout, SchemaOptions, Whitespace};
+use super::super::pattern::{self, PatternOptions};
+use super::super::Regex;
 use crate::{Error, ErrorKind, Result};
 
 /// The options of the schema in a `%json`; the defaults, if it has none of its own.
@@ -26,22 +30,41 @@ pub(crate) fn schema_options(schema: &str) -> Result<SchemaOptions> {
     for (key, value) in &given {
         said.take(key, value)?;
     }
-    let is_separated = said.item.is_some() || said.key.is_some();
-    if said.flexible == Some(true) && is_separated {
-        let help = "set whitespace_flexible to false: the separators are then all white space";
-        return Err(error("whitespace_flexible", "separators leave no choice of white space").help(help));
-    }
     options.lenient = said.lenient;
     options.whitespace = match said.flexible {
         None => options.whitespace,
         Some(true) => Whitespace::Free,
         Some(false) => Whitespace::Compact,
     };
-    if is_separated {
-        let or = |said: Option<&str>, usual: &str| said.unwrap_or(usual).to_string();
-        options.separators = Some((or(said.item, ","), or(said.key, ":")));
+    if said.blank.is_some() || said.item.is_some() || said.key.is_some() {
+        let blank = match (said.blank, said.flexible) {
+            (Some(blank), _) => language("whitespace_pattern", blank)?.optional(),
+            (None, Some(false)) => Regex::Empty,
+            // As in llguidance, where white space is flexible unless it is said not to be.
+            (None, _) => JsonLayout::blank(None),
+        };
+        let separator = |key: &str, said: Option<&str>, usual: &str| match said {
+            None => Ok(Regex::text(usual)),
+            Some(pattern) => {
+                let read = language(key, pattern)?;
+                let is_empty = crate::lazy::is_nullable(&read);
+                if is_empty {
+                    Err(error(key, "it may be empty").help("write what separates"))
+                } else {
+                    Ok(read)
+                }
+            }
+        };
+        let comma = separator("item_separator", said.item, ",")?;
+        let colon = separator("key_separator", said.key, ":")?;
+        options.layout = Some(Arc::new(JsonLayout { blank, comma, colon }));
     }
     Ok(options)
+}
+
+/// The language of a pattern.
+fn language(key: &str, text: &str) -> Result<Regex> {
+    pattern::parse(text, &PatternOptions::WHOLE).map_err(|wrong| wrong.within(&format!("/x-guidance/{key}")))
 }
 
 /// What the options say.
@@ -49,6 +72,7 @@ pub(crate) fn schema_options(schema: &str) -> Result<SchemaOptions> {
 struct Said<'s> {
     flexible: Option<bool>,
     lenient: bool,
+    blank: Option<&'s str>,
     item: Option<&'s str>,
     key: Option<&'s str>,
 }
@@ -59,8 +83,9 @@ impl<'s> Said<'s> {
             (_, Value::Null) | ("coerce_one_of", Value::Bool(false)) => {}
             ("whitespace_flexible", Value::Bool(is)) => self.flexible = Some(*is),
             ("lenient", Value::Bool(is)) => self.lenient = *is,
-            ("item_separator", Value::String(text)) if is_separator(text, ',') => self.item = Some(text),
-            ("key_separator", Value::String(text)) if is_separator(text, ':') => self.key = Some(text),
+            ("whitespace_pattern", Value::String(text)) => self.blank = Some(text),
+            ("item_separator", Value::String(text)) => self.item = Some(text),
+            ("key_separator", Value::String(text)) => self.key = Some(text),
             _ => return Err(refused(key)),
         }
         Ok(())
@@ -69,21 +94,18 @@ impl<'s> Said<'s> {
 
 /// The error for an option that cannot be honoured, or not with its value.
 fn refused(key: &str) -> Error {
-    let patterns = "patterns are not read";
     match key {
-        "item_separator" => error(key, "it is not \",\" with white space about it").help(patterns),
-        "key_separator" => error(key, "it is not \":\" with white space about it").help(patterns),
+        "item_separator" | "key_separator" | "whitespace_pattern" => error(key, "it is no pattern"),
         "coerce_one_of" => {
             error(key, "`oneOf` is exact here").help("leave the option out, or write \"anyOf\"")
         }
-        "whitespace_pattern" => error(key, "patterns of white space are not read")
-            .help("use whitespace_flexible, item_separator and key_separator"),
         "json_allowed_escapes" => error(key, "escapes cannot be chosen").help(
             "leave it out: strings may have every escape, and what is named is written as json.dumps does",
         ),
         "whitespace_flexible" | "lenient" => error(key, "it is neither true nor false"),
-        _ => error(key, "the option is not known")
-            .help("known are whitespace_flexible, item_separator, key_separator, lenient"),
+        _ => error(key, "the option is not known").help(
+            "known are whitespace_flexible, whitespace_pattern, item_separator, key_separator, lenient",
+        ),
     }
 }
 

@@ -100,7 +100,8 @@ pub fn options(
         let draft = draft.map_or(Ok(Draft::Draft2020), Draft::from_name)?;
         let (order, whitespace) = (KeyOrder::from_name(order)?, Whitespace::from_name(whitespace)?);
         let numbers = NumberSpelling::from_name(numbers)?;
-        Ok(SchemaOptions { order, whitespace, separators, numbers, ascii, lenient, draft })
+        let unset = SchemaOptions::default();
+        Ok(SchemaOptions { order, whitespace, separators, numbers, ascii, lenient, draft, ..unset })
     };
     read().map_err(to_py)
 }

@@ -38,6 +38,12 @@ impl RuleTable {
             }
             JsonState::RememberedPart(partial) => self.describe_partial(*partial),
             JsonState::Reading(..) => "a value".into(),
+            JsonState::Only(_) => "an array or object".into(),
+            JsonState::Pairs(s) => self.describe_object(s),
+            JsonState::Items(..) => "an item or the end of the array".into(),
+            JsonState::Middle(_) => "what follows the key".into(),
+            JsonState::Pair(value, _) => format!("a value{}", self.kind(value.schema)),
+            JsonState::PairEnd(_) => "the end of the value".into(),
         }
     }
 

@@ -55,6 +55,8 @@ pub(super) struct Lexemes {
 pub(super) enum Spelling {
     /// As Python's `json.dumps` writes them.
     Canonical,
+    /// As they are, where strings have no quotes.
+    Raw,
     /// In every way that JSON has. A set of strings then has all spellings of each string or none, so that complements and
     /// intersections are exact.
     Any,
@@ -73,7 +75,7 @@ impl Lexemes {
     /// Those that all schemas with the same options have: found once for each of the usual options.
     pub(super) fn new(options: &SchemaOptions, exprs: &mut Exprs) -> Result<Lexemes> {
         static PREPARED: [OnceLock<Option<Prepared>>; 6] = [const { OnceLock::new() }; 6];
-        if options.separators.is_none() {
+        if options.separators.is_none() && options.layout.is_none() && options.pairs.is_none() {
             let whitespace = match options.whitespace {
                 Whitespace::Compact => 0,
                 Whitespace::Bounded => 1,
@@ -92,7 +94,11 @@ impl Lexemes {
     fn made(options: &SchemaOptions, exprs: &mut Exprs) -> Result<Lexemes> {
         let [open, close, comma, colon] = punctuation(options, exprs)?;
         let is_free = options.whitespace == Whitespace::Free && options.separators.is_none();
-        let margin = is_free.then(|| exprs.compile(&blank().repeat(1, None), Encoding::Utf8)).transpose()?;
+        let margin = match (&options.pairs, is_free && options.layout.is_none()) {
+            (Some(_), _) => some(open, exprs)?,
+            (None, true) => Some(exprs.compile(&blank().repeat(1, None), Encoding::Utf8)?),
+            (None, false) => None,
+        };
         let ascii = options.ascii;
         let loose = exprs.chars(&CharSet::all(), Encoding::AnyJson { ascii })?;
         Ok(Lexemes {
@@ -117,14 +123,16 @@ impl Lexemes {
         match spelling {
             Spelling::Canonical => Encoding::Json { ascii: self.ascii },
             Spelling::Any => Encoding::AnyJson { ascii: self.ascii },
+            Spelling::Raw => Encoding::Utf8,
         }
     }
 
     /// The characters of any string.
-    fn all(&self, spelling: Spelling) -> ExprId {
+    fn all(&self, spelling: Spelling, exprs: &mut Exprs) -> Result<ExprId> {
         match spelling {
-            Spelling::Canonical => self.canonical,
-            Spelling::Any => self.any,
+            Spelling::Canonical => Ok(self.canonical),
+            Spelling::Any => Ok(self.any),
+            Spelling::Raw => exprs.compile(&Regex::anything(), Encoding::Utf8),
         }
     }
 
@@ -153,11 +161,12 @@ impl Lexemes {
         exprs: &mut Exprs,
     ) -> Result<ExprId> {
         if texts.is_empty() {
-            return Ok(self.all(spelling));
+            return self.all(spelling, exprs);
         }
         let listed = self.listed(forms, texts, spelling, exprs)?;
         let not = exprs.not(listed)?;
-        exprs.and(&[self.all(spelling), not])
+        let all = self.all(spelling, exprs)?;
+        exprs.and(&[all, not])
     }
 
     /// The characters of these texts.
@@ -172,6 +181,10 @@ impl Lexemes {
             let texts: Vec<(&str, ExprId)> =
                 texts.iter().map(|&id| (&**forms.texts.text(id), EMPTY)).collect();
             return exprs.spelled(&texts, self.ascii);
+        }
+        if spelling == Spelling::Raw {
+            let texts: Vec<_> = texts.iter().map(|&id| (forms.texts.text(id).as_bytes(), EMPTY)).collect();
+            return exprs.literals(&texts);
         }
         let spelled: Vec<_> = texts.iter().map(|&id| spell(forms.texts.text(id), self.ascii)).collect();
         let inner: Vec<_> = spelled.iter().map(|text| (&text[1..text.len() - 1], EMPTY)).collect();
@@ -207,11 +220,11 @@ impl Lexemes {
         spelling: Spelling,
         exprs: &mut Exprs,
     ) -> Result<ExprId> {
-        let Some(facts) = facts else { return Ok(self.all(spelling)) };
+        let Some(facts) = facts else { return self.all(spelling, exprs) };
         let (mut chars, counted) = self.combined(forms, facts, spelling, exprs)?;
         // Any string but some: what is left of it is never empty, and its tables are nearly those of any string.
         if counted.is_none() && facts.languages.is_empty() && facts.choices.is_empty() {
-            return Ok(chars.unwrap_or(self.all(spelling)));
+            return chars.map_or_else(|| self.all(spelling, exprs), Ok);
         }
         // Counts would multiply the states of the automaton. Beside it they are numbers.
         if let Some(all) = chars {
@@ -262,7 +275,7 @@ impl Lexemes {
             || facts.languages.iter().any(|&(_, wanted)| wanted)
             || !facts.not.is_empty();
         if !settled {
-            all.push(self.all(spelling));
+            all.push(self.all(spelling, exprs)?);
         }
         Ok((Some(exprs.and(&all)?), counted))
     }
@@ -500,6 +513,13 @@ fn counts(facts: &StringFacts) -> Result<(u32, Option<u32>)> {
 
 /// The white space after an opening and before a closing bracket, the comma and the colon.
 fn punctuation(options: &SchemaOptions, exprs: &mut Exprs) -> Result<[ExprId; 4]> {
+    if let Some(layout) = &options.layout {
+        let about = |sign: &Regex| Regex::concat([layout.blank.clone(), sign.clone(), layout.blank.clone()]);
+        let all = [layout.blank.clone(), about(&layout.comma), about(&layout.colon)];
+        let [blank, comma, colon] = all.map(|regex| exprs.compile(&regex, Encoding::Utf8));
+        let blank = blank?;
+        return Ok([blank, blank, comma?, colon?]);
+    }
     if let Some((item, key)) = &options.separators {
         for (text, sign) in [(item, ','), (key, ':')] {
             if !is_separator(text, sign) {
@@ -528,6 +548,13 @@ fn punctuation(options: &SchemaOptions, exprs: &mut Exprs) -> Result<[ExprId; 4]
     let [open, comma, colon] = [open, comma, colon].map(|regex| exprs.compile(&regex, Encoding::Utf8));
     let open = open?;
     Ok([open, open, comma?, colon?])
+}
+
+/// White space that is not empty, within a language that may be.
+fn some(blank: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
+    let some = exprs.compile(&Regex::Set(CharSet::all()).repeat(1, None), Encoding::Utf8)?;
+    let made = exprs.and(&[blank, some])?;
+    Ok((made != NOTHING && exprs.is_alive(made)?).then_some(made))
 }
 
 /// One character of white space.

@@ -21,6 +21,7 @@ mod liveness;
 mod number_lexemes;
 mod object;
 mod other_keys;
+mod pairs;
 mod remembered;
 mod rule_table;
 mod transitions;
@@ -39,8 +40,10 @@ use crate::expr::{Exprs, Tag};
 use crate::{Error, ErrorKind, Result};
 use array::ArrayState;
 use object::ObjectState;
+use pairs::PairValue;
 use remembered::{PartialId, PlaceId};
 use rule_table::{Interner, RuleTable};
+use transitions::Composite;
 use values::TextId;
 
 /// The first of JSON's states.
@@ -92,6 +95,18 @@ enum JsonState {
     RememberedPart(PartialId),
     /// In a lexeme of a state, after this text of it.
     Reading(StateId, TextId),
+    /// This array or object, then the end.
+    Only(Composite),
+    /// In an object that is written as pairs, at its beginning or after a pair.
+    Pairs(ObjectState),
+    /// In an array whose items are written as pairs are, and whether it has one.
+    Items(ArrayState, bool),
+    /// After the key of a pair.
+    Middle(PairValue),
+    /// In a pair before its value, after one of the form's ways to introduce it.
+    Pair(PairValue, u8),
+    /// After the value of a pair that is no text, before what ends it; then another state.
+    PairEnd(StateId),
 }
 
 /// The states of all schemas, each with the number of its schema.
@@ -152,14 +167,31 @@ impl ValueSource for JsonRules {
         let schema = table.forms.schema_of(schema.root)?;
         let alive = table.alive(schema, exprs)?;
         table.check(schema, exprs)?;
-        let root = match table.lexemes.margin {
-            Some(_) => JsonState::Document(schema),
-            None => JsonState::Value(schema),
+        let is_pairs = table.forms.schema.options.pairs.is_some();
+        if is_pairs {
+            table.check_pairs(schema, exprs)?;
+        }
+        let root = match table.lexemes.margin.is_some() || is_pairs {
+            true => JsonState::Document(schema),
+            false => JsonState::Value(schema),
         };
         self.tables.push(table);
-        let root = alive.then(|| self.states.id(number, root)).transpose()?;
+        let mut root = alive.then(|| self.states.id(number, root)).transpose()?;
+        if let (true, Some(state)) = (is_pairs, root) {
+            root = (!self.expand(state, exprs)?.edges.is_empty()).then_some(state);
+        }
         self.roots.insert(key, root);
         Ok(root)
+    }
+
+    fn may_be_empty(&mut self, schema: &Arc<Schema>, exprs: &mut Exprs) -> Result<bool> {
+        if schema.options.pairs.is_none() {
+            return Ok(false);
+        }
+        let table = self.tables.iter_mut().find(|table| Arc::ptr_eq(&table.forms.schema, schema));
+        let Some(table) = table else { return Ok(false) };
+        let root = table.forms.schema_of(schema.root)?;
+        table.pairs_may_be_empty(root, exprs)
     }
 
     fn fresh(&self) -> Box<dyn ValueSource> {

@@ -36,7 +36,7 @@ pub(super) struct KeyTags {
 
 impl KeyTags {
     /// The tag of the key `id`, which is spelled so.
-    fn tag(&mut self, id: ScalarId, text: &str) -> Tag {
+    pub(super) fn tag(&mut self, id: ScalarId, text: &str) -> Tag {
         if let Some(&known) = self.of.get(&id) {
             return known;
         }
@@ -52,7 +52,7 @@ impl KeyTags {
 }
 
 /// An array or object that a schema allows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Composite {
     Object(ObjectState),
     Array(ArrayState),
@@ -69,6 +69,9 @@ impl RuleTable {
         let mut edges = Vec::new();
         match *state {
             JsonState::End => return Ok(StateEdges { accepting: true, edges }),
+            JsonState::Document(schema) if self.forms.schema.options.pairs.is_some() => {
+                return self.pairs_document(schema, states, exprs);
+            }
             JsonState::Document(schema) => {
                 let next = states.id(self.number, JsonState::Margin)?;
                 let whole = JsonState::Member { schema, next, label: MemberLabel::Whole };
@@ -115,12 +118,18 @@ impl RuleTable {
             }
             JsonState::RememberedPart(partial) => return self.part_edges(partial, states, exprs),
             JsonState::Reading(..) => {}
+            JsonState::Only(_)
+            | JsonState::Pairs(_)
+            | JsonState::Items(..)
+            | JsonState::Middle(_)
+            | JsonState::Pair(..)
+            | JsonState::PairEnd(_) => return self.pair_edges(state, states, exprs),
         }
         Ok(StateEdges { accepting: false, edges })
     }
 
     /// White space before or after the whole value.
-    fn margin(&self, to: StateId) -> Option<Edge> {
+    pub(super) fn margin(&self, to: StateId) -> Option<Edge> {
         self.lexemes.margin.map(|expr| Edge::Lexeme { expr, to: LexemeTarget::State(to) })
     }
 
@@ -144,12 +153,11 @@ impl RuleTable {
             JsonState::Value(schema) | JsonState::Composite(schema) => {
                 let scalars = matches!(state, JsonState::Value(_)) && self.scalars(schema, exprs)? != NOTHING;
                 let place = edge as usize - usize::from(scalars);
-                match self.composites(schema, exprs)?[place] {
-                    Composite::Array(_) if tag == CLOSE => Ok(END),
-                    Composite::Array(s) => self.next_item(&s, states, exprs),
-                    Composite::Object(s) => states.id(self.number, JsonState::Object(s)),
-                }
+                let composite = self.composites(schema, exprs)?[place];
+                self.opened(composite, tag, states, exprs)
             }
+            JsonState::Only(composite) => self.opened(composite, tag, states, exprs),
+            JsonState::Pairs(ref s) => self.pair_of(s, self.key_of(s.object, tag), states, exprs),
             JsonState::Remembered(place, schema) => {
                 self.remembered_target((place, schema), edge, tag, states, exprs)
             }
@@ -159,7 +167,26 @@ impl RuleTable {
             | JsonState::Margin
             | JsonState::Member { .. }
             | JsonState::Either(_)
-            | JsonState::Reading(..) => Ok(END),
+            | JsonState::Reading(..)
+            | JsonState::Items(..)
+            | JsonState::Middle(_)
+            | JsonState::Pair(..)
+            | JsonState::PairEnd(_) => Ok(END),
+        }
+    }
+
+    /// The state after the bracket that opens an array or object.
+    fn opened(
+        &mut self,
+        composite: Composite,
+        tag: Tag,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<StateId> {
+        match composite {
+            Composite::Array(_) if tag == CLOSE => Ok(END),
+            Composite::Array(s) => self.next_item(&s, states, exprs),
+            Composite::Object(s) => states.id(self.number, JsonState::Object(s)),
         }
     }
 
@@ -215,19 +242,28 @@ impl RuleTable {
     ) -> Result<Vec<Edge>> {
         let mut edges = Vec::new();
         for &composite in &*self.composites(schema, exprs)? {
-            edges.push(match composite {
-                Composite::Object(s) => {
-                    let to = LexemeTarget::State(states.id(self.number, JsonState::Object(s))?);
-                    Edge::Lexeme { expr: exprs.bytes(b"{")?, to }
-                }
-                Composite::Array(s) => {
-                    let inner = self.first_separator(&s, exprs)?;
-                    let open = exprs.bytes(b"[")?;
-                    Edge::Lexeme { expr: exprs.concat(&[open, inner])?, to: LexemeTarget::ByTag }
-                }
-            });
+            edges.push(self.bracket(composite, states, exprs)?);
         }
         Ok(edges)
+    }
+
+    pub(super) fn bracket(
+        &mut self,
+        composite: Composite,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<Edge> {
+        Ok(match composite {
+            Composite::Object(s) => {
+                let to = LexemeTarget::State(states.id(self.number, JsonState::Object(s))?);
+                Edge::Lexeme { expr: exprs.bytes(b"{")?, to }
+            }
+            Composite::Array(s) => {
+                let inner = self.first_separator(&s, exprs)?;
+                let open = exprs.bytes(b"[")?;
+                Edge::Lexeme { expr: exprs.concat(&[open, inner])?, to: LexemeTarget::ByTag }
+            }
+        })
     }
 
     /// The closing bracket and the keys that may come in an object.
@@ -294,8 +330,13 @@ impl RuleTable {
         if let Some(named) = keys.get(key as usize) {
             return self.named_end(named.id, exprs);
         }
-        let tag = exprs.tag(KEYS + 2 * (key - keys.len() as u32))?;
+        let tag = exprs.tag(self.other_key_tag(object, key))?;
         exprs.concat(&[self.lexemes.colon, tag])
+    }
+
+    /// The tag of a key that no name is for.
+    pub(super) fn other_key_tag(&self, object: u32, key: u32) -> Tag {
+        KEYS + 2 * (key - self.objects[object as usize].keys.len() as u32)
     }
 
     /// The colon and the tag of a key that some object names.
