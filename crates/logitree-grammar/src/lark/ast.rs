@@ -29,8 +29,56 @@ pub(super) enum Item<'t> {
 pub(super) struct RuleItem<'t> {
     pub(super) name: &'t str,
     pub(super) at: usize,
+    /// Whether it is `name::_`, a rule for each value that it is used with.
+    pub(super) is_parametric: bool,
     pub(super) body: Choice<'t>,
     pub(super) ending: Option<Ending<'t>>,
+}
+
+/// The value of a parameter, by that of the rule that uses it.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Parameter {
+    Own,
+    Number(u64),
+    Set(u32),
+    Clear(u32),
+    And(u64),
+    Or(u64),
+    /// Saturating.
+    Increment(Bits),
+    /// Saturating.
+    Decrement(Bits),
+}
+
+/// The bits of a number from one to before another.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bits {
+    pub(super) from: u32,
+    pub(super) to: u32,
+}
+
+/// A condition on a parameter.
+#[derive(Debug)]
+pub(super) enum Condition {
+    True,
+    /// Of the number that the bits are.
+    Value(Bits, Compared, u64),
+    /// Of how many of the bits are set.
+    Count(Bits, Compared, u64),
+    All(Box<Condition>, Box<Condition>),
+    Any(Box<Condition>, Box<Condition>),
+    Not(Box<Condition>),
+}
+
+/// How numbers are compared.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Compared {
+    Equal,
+    Unequal,
+    Less,
+    NotMore,
+    More,
+    NotLess,
 }
 
 /// Where the text of a rule ends early.
@@ -52,6 +100,8 @@ pub(super) struct Choice<'t> {
 /// Sequences that must all match; usually one.
 pub(super) struct Alternative<'t> {
     pub(super) all: Vec<Vec<Expr<'t>>>,
+    /// What the rule's parameter must fulfil, and where that is said.
+    pub(super) condition: Option<(Condition, usize)>,
 }
 
 /// One part of a sequence.
@@ -67,6 +117,8 @@ pub(super) enum Value<'t> {
     Group(Choice<'t>),
     Optional(Choice<'t>),
     Name(&'t str),
+    /// A rule with this value of its parameter.
+    Instance(&'t str, Parameter),
     Text {
         text: Box<str>,
         fold: bool,

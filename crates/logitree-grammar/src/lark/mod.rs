@@ -7,9 +7,10 @@
 //! follow every terminal, token and `%json` of the grammar, and precede the first one if `allow_initial_skip`
 //! is set.
 //!
-//! Rejected with an error that names them: templates, parametric rules, priorities of terminals, `%override`,
-//! `%extend`, `%declare`, imports other than `common`, `max_tokens` and `temperature`, a `stop` that is empty or not
-//! plain text, and options in `"x-guidance"` that do not say how values are written.
+//! A rule with a parameter is made for each value that it can be used with, at most a quarter of a million alternatives.
+//!
+//! Rejected with an error that names them: templates, priorities of terminals, `%override`,
+//! `%extend`, `%declare`, imports other than `common`, `max_tokens` and `temperature`, an empty `stop`, and options in `"x-guidance"` that do not say how values are written.
 
 mod ast;
 mod choices;
@@ -17,9 +18,11 @@ mod common;
 mod guidance;
 mod lexer;
 mod options;
+mod parametric;
 mod parser;
 mod rules;
 mod scope;
+mod stops;
 mod strings;
 mod terminals;
 mod tokens;

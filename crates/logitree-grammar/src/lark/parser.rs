@@ -14,51 +14,51 @@ pub(super) fn items<'t>(text: &'t str, tokens: &[Token], problems: &mut Problems
     parser.all(false)
 }
 
-struct Parser<'t, 'p> {
-    text: &'t str,
-    tokens: &'p [Token],
-    next: usize,
+pub(super) struct Parser<'t, 'p> {
+    pub(super) text: &'t str,
+    pub(super) tokens: &'p [Token],
+    pub(super) next: usize,
     /// The current nesting of groups and grammars.
     nested: usize,
     /// How many groups of this item are open, itself included.
     groups: usize,
-    problems: &'p mut Problems,
+    pub(super) problems: &'p mut Problems,
 }
 
 /// A parsed value, or `None` if the problem is reported.
-type Read<T> = Option<T>;
+pub(super) type Read<T> = Option<T>;
 
 impl<'t> Parser<'t, '_> {
-    fn peek(&self) -> Token {
+    pub(super) fn peek(&self) -> Token {
         self.tokens[self.next.min(self.tokens.len() - 1)]
     }
 
-    fn kind(&self) -> Kind {
+    pub(super) fn kind(&self) -> Kind {
         self.peek().kind
     }
 
-    fn at(&self) -> usize {
+    pub(super) fn at(&self) -> usize {
         self.peek().at as usize
     }
 
-    fn advance(&mut self) -> Token {
+    pub(super) fn advance(&mut self) -> Token {
         let token = self.peek();
         self.next += 1;
         token
     }
 
     /// The text of a token.
-    fn said(&self, token: Token) -> &'t str {
+    pub(super) fn said(&self, token: Token) -> &'t str {
         &self.text[token.at as usize..token.end as usize]
     }
 
-    fn eat(&mut self, sign: u8) -> bool {
+    pub(super) fn eat(&mut self, sign: u8) -> bool {
         let found = self.kind() == Kind::Sign(sign);
         self.next += usize::from(found);
         found
     }
 
-    fn expect(&mut self, sign: u8, after: &str) -> Read<()> {
+    pub(super) fn expect(&mut self, sign: u8, after: &str) -> Read<()> {
         if self.eat(sign) {
             return Some(());
         }
@@ -66,7 +66,7 @@ impl<'t> Parser<'t, '_> {
     }
 
     /// Reports what is missing here; a broken token was reported by the lexer.
-    fn unexpected<T>(&mut self, missing: &str, help: &str) -> Read<T> {
+    pub(super) fn unexpected<T>(&mut self, missing: &str, help: &str) -> Read<T> {
         if self.kind() != Kind::Broken {
             let found = excerpt(self.text, self.at());
             self.problems.add(self.at(), format!("{missing}, not {found}"), help);
@@ -179,12 +179,8 @@ impl<'t> Parser<'t, '_> {
                 None
             }
             Kind::Sign(b'P') => {
-                let message = format!("\"{name}\" has a parameter: parametric rules are not read");
-                self.problems.add(
-                    self.at(),
-                    message,
-                    "a JSON schema with uniqueItems or counts says the same",
-                );
+                let message = format!("\"{name}\" has a parameter, and is a terminal");
+                self.problems.add(self.at(), message, "rules with a parameter are named in lower case");
                 None
             }
             _ => Some(()),
@@ -193,13 +189,17 @@ impl<'t> Parser<'t, '_> {
 
     /// A rule after its name.
     fn rule(&mut self, name: &'t str, at: usize) -> Read<RuleItem<'t>> {
+        let is_parametric = self.eat(b'P');
+        if is_parametric {
+            self.expect(b'_', "`::` in a definition")?;
+        }
         self.no_template(name)?;
         if self.eat(b'.') && self.kind() == Kind::Number {
             self.next += 1; // a rule's priority chooses among readings, and all are kept
         }
         let ending = if self.eat(b'[') { self.attributes()? } else { None };
         self.expect(b':', "a rule's name")?;
-        Some(RuleItem { name, at, body: self.choice()?, ending })
+        Some(RuleItem { name, at, is_parametric, body: self.choice()?, ending })
     }
 
     /// Attributes up to their `]`.
@@ -366,11 +366,15 @@ impl<'t> Parser<'t, '_> {
             }
             self.next += 1; // a name for a tree's node
         }
-        if self.kind() == Kind::Directive && self.said(self.peek()) == "%if" {
-            self.problems.add(self.at(), "%if: parametric rules are not read", "write the rule out");
-            return None;
-        }
-        Some(Alternative { all })
+        let at = self.at();
+        let condition = match self.kind() == Kind::Directive && self.said(self.peek()) == "%if" {
+            true => {
+                self.advance();
+                Some((self.condition(0)?, at))
+            }
+            false => None,
+        };
+        Some(Alternative { all, condition })
     }
 
     fn sequence(&mut self) -> Read<Vec<Expr<'t>>> {
@@ -467,6 +471,9 @@ impl<'t> Parser<'t, '_> {
         let (said, at) = (self.said(token), token.at as usize);
         Some(match token.kind {
             Kind::Rule | Kind::Terminal => {
+                if token.kind == Kind::Rule && self.eat(b'P') {
+                    return Some(Value::Instance(said.trim_start_matches(['!', '?']), self.parameter()?));
+                }
                 if self.kind() == Kind::Sign(b'P') || self.is_template_use() {
                     return self.no_template(said).map(|()| Value::Name(said));
                 }

@@ -4,14 +4,17 @@ use std::collections::HashMap;
 
 use super::super::append::append;
 use super::super::endings::{before, shortest};
-use super::super::problems::Problems;
+use super::super::problems::{Problem, Problems};
 use super::super::rules::{Rule, RuleBody, RuleId, Rules};
 use super::super::Regex;
-use super::ast::{Alternative, Choice, Ending, Expr, Item, RuleItem, Value};
+use super::ast::{Alternative, Choice, Ending, Expr, Item, Parameter, RuleItem, Value};
 use super::choices::prefer;
 use super::scope::{Scope, Terminal};
 use super::terminals::Terminals;
-use super::{tokens, Resources};
+use super::{stops, tokens, Resources};
+
+/// Maximum number of alternatives of all rules with parameters, once for each value.
+const MAX_ALTERNATIVES: usize = 1 << 18;
 
 /// The rules of `items`.
 pub(super) fn compile(items: &[Item], resources: &Resources, problems: &mut Problems) -> Rules {
@@ -21,6 +24,8 @@ pub(super) fn compile(items: &[Item], resources: &Resources, problems: &mut Prob
         rules: Vec::new(),
         embedded: HashMap::new(),
         weight: 0,
+        parameter: None,
+        alternatives: 0,
         lazy: Vec::new(),
     };
     let start = compiler.grammar(items, 0, "");
@@ -39,6 +44,10 @@ struct Compiler<'c> {
     embedded: HashMap<String, RuleId>,
     /// The total weight of all terminals.
     weight: usize,
+    /// The value of the parameter of the rule that is being compiled, if it has one.
+    parameter: Option<u64>,
+    /// How many alternatives rules with parameters have.
+    alternatives: usize,
     /// The lazy rules and their languages.
     lazy: Vec<(RuleId, Regex)>,
 }
@@ -60,6 +69,7 @@ impl Compiler<'_> {
             rules.push(Rule { name: format!("{prefix}{name}"), body: RuleBody::Seq(Vec::new()) });
             RuleId::new(rules.len() - 1)
         });
+        let parameter = self.parameter.take();
         self.ignored(&mut scope);
         let mut names: Vec<(usize, &str)> =
             scope.terminals.iter().map(|(name, terminal)| (terminal.at, *name)).collect();
@@ -70,6 +80,8 @@ impl Compiler<'_> {
         for (id, rule) in std::mem::take(&mut scope.written) {
             self.rules[id.index()].body = self.rule(id, rule, &mut scope);
         }
+        self.parametric_rules(&mut scope);
+        self.parameter = parameter;
         let Some(&start) = scope.rules.get("start") else {
             if !self.problems.is_full() {
                 self.problems.add(at, "no rule \"start\"", "define it: start: ...");
@@ -122,14 +134,13 @@ impl Compiler<'_> {
             }
             Ending::Stop(stop) => {
                 let language = self.terminals().value(&stop.value, stop.at, scope).map(|sized| sized.0);
-                match language {
-                    Some(Regex::Text(text)) => body.map(|body| before(body, &text)),
-                    Some(_) => {
-                        let help = "use suffix=, and take the end off the text afterwards";
-                        self.problems.add(stop.at, "a stop that is not one plain text", help);
-                        None
+                match (body, language) {
+                    (Some(body), Some(Regex::Text(text))) => Some(before(body, &text)),
+                    (Some(body), Some(language)) => {
+                        let made = stops::before_any(body, language);
+                        made.map_err(|error| self.problems.take(stop.at, &error)).ok()
                     }
-                    None => None,
+                    _ => None,
                 }
             }
         };
@@ -140,9 +151,74 @@ impl Compiler<'_> {
         Self::then_ignored(RuleBody::Lexeme(language), scope)
     }
 
+    /// The bodies of the rules with values of their parameters, and of those that they refer to.
+    fn parametric_rules(&mut self, scope: &mut Scope) {
+        while let Some((id, name, value)) = scope.open.pop() {
+            let Some(rule) = scope.parametric.get(name).map(|rule| rule.item) else { continue };
+            self.alternatives += rule.body.alternatives.len();
+            if self.alternatives > MAX_ALTERNATIVES {
+                let message = format!(
+                    "the values of parameters give rules more than {MAX_ALTERNATIVES} alternatives: use fewer bits"
+                );
+                self.problems.push(Problem::limit(Some(rule.at), message));
+            }
+            // A problem would come again with each value.
+            if !self.problems.is_empty() {
+                scope.open.clear();
+                break;
+            }
+            self.parameter = Some(value);
+            self.rules[id.index()].body = self.rule(id, rule, scope);
+        }
+        self.parameter = None;
+    }
+
+    /// The rule of a name with this value of its parameter.
+    fn instance(&mut self, name: &str, parameter: Parameter, at: usize, scope: &mut Scope) -> RuleBody {
+        let value = match self.parameter {
+            None if parameter.is_own() => {
+                let message = "the value of a parameter in a rule that has none";
+                self.problems.add(at, message, format!("write a number: {name}::0"));
+                return RuleBody::Seq(Vec::new());
+            }
+            own => parameter.value(own.unwrap_or(0)),
+        };
+        let Some((&name, rule)) = scope.parametric.get_key_value(name) else {
+            match scope.rules.contains_key(name) {
+                true => {
+                    let message = format!("the rule \"{name}\" has no parameter");
+                    self.problems.add(at, message, format!("leave the value out, or define it as {name}::_"));
+                }
+                false => scope.unknown(name, at, self.problems),
+            }
+            return RuleBody::Seq(Vec::new());
+        };
+        if let Some(&id) = rule.made.get(&value) {
+            return RuleBody::Ref(id);
+        }
+        let id = self.new_rule(name);
+        if let Some(rule) = scope.parametric.get_mut(name) {
+            rule.made.insert(value, id);
+        }
+        scope.open.push((id, name, value));
+        RuleBody::Ref(id)
+    }
+
     fn choice(&mut self, choice: &Choice, scope: &mut Scope) -> RuleBody {
-        let alternatives =
-            choice.alternatives.iter().map(|alternative| self.alternative(alternative, scope)).collect();
+        let mut alternatives = Vec::with_capacity(choice.alternatives.len());
+        for alternative in &choice.alternatives {
+            match (&alternative.condition, self.parameter) {
+                (Some((condition, _)), Some(value)) if !condition.holds(value) => {}
+                (Some((_, at)), None) => {
+                    let message = "a condition in a rule without a parameter";
+                    self.problems.add(*at, message, "leave it out, or define the rule as name::_");
+                }
+                _ => alternatives.push(self.alternative(alternative, scope)),
+            }
+        }
+        if alternatives.is_empty() && !choice.alternatives.is_empty() {
+            return RuleBody::Alt(Vec::new());
+        }
         single(alternatives, RuleBody::Alt)
     }
 
@@ -178,6 +254,7 @@ impl Compiler<'_> {
                 RuleBody::Repeat { of, min: 0, max: Some(1) }
             }
             Value::Name(name) => self.name(name, at, scope),
+            Value::Instance(name, parameter) => self.instance(name, *parameter, at, scope),
             Value::Token(said) => {
                 Self::then_ignored(RuleBody::Tokens(tokens::set(said, at, self.problems)), scope)
             }
@@ -211,6 +288,11 @@ impl Compiler<'_> {
             return RuleBody::Ref(id);
         }
         match scope.terminals.get(name) {
+            None if scope.parametric.contains_key(name) => {
+                let message = format!("the rule \"{name}\" has a parameter");
+                self.problems.add(at, message, format!("say its value: {name}::0"));
+                RuleBody::Seq(Vec::new())
+            }
             None => {
                 scope.unknown(name, at, self.problems);
                 RuleBody::Seq(Vec::new())

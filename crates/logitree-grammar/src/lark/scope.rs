@@ -34,11 +34,21 @@ pub(super) struct Terminal<'i, 't> {
     pub(super) rule: Option<RuleId>,
 }
 
+/// A rule with a parameter.
+pub(super) struct Parametric<'i, 't> {
+    pub(super) item: &'i RuleItem<'t>,
+    /// The rules by the value of the parameter.
+    pub(super) made: HashMap<u64, RuleId>,
+}
+
 /// The names of one grammar.
 #[derive(Default)]
 pub(super) struct Scope<'i, 't> {
     pub(super) rules: HashMap<&'t str, RuleId>,
     pub(super) written: Vec<(RuleId, &'i RuleItem<'t>)>,
+    pub(super) parametric: HashMap<&'t str, Parametric<'i, 't>>,
+    /// Rules with a value of their parameter that are referred to and have no body yet.
+    pub(super) open: Vec<(RuleId, &'t str, u64)>,
     pub(super) terminals: HashMap<&'t str, Terminal<'i, 't>>,
     pub(super) ignored: Vec<&'i Choice<'t>>,
     pub(super) options: Options,
@@ -56,8 +66,11 @@ impl<'i, 't> Scope<'i, 't> {
         let mut scope = Scope::default();
         for item in items {
             match item {
+                Item::Rule(rule) if rule.is_parametric && !scope.is_rule(rule.name) => {
+                    scope.parametric.insert(rule.name, Parametric { item: rule, made: HashMap::new() });
+                }
                 Item::Rule(rule) => {
-                    if scope.rules.contains_key(rule.name) {
+                    if scope.is_rule(rule.name) {
                         let message = format!("the rule \"{}\" is defined twice", rule.name);
                         problems.add(rule.at, message, "join both with |, or name one of them otherwise");
                     }
@@ -98,6 +111,10 @@ impl<'i, 't> Scope<'i, 't> {
         scope
     }
 
+    fn is_rule(&self, name: &str) -> bool {
+        self.rules.contains_key(name) || self.parametric.contains_key(name)
+    }
+
     fn terminal(&mut self, name: &'t str, at: usize, source: Source<'i, 't>, problems: &mut Problems) {
         if self.terminals.contains_key(name) {
             let message = format!("the terminal {name} is defined twice");
@@ -114,7 +131,7 @@ impl<'i, 't> Scope<'i, 't> {
         }
         let upper = name.bytes().any(|byte| byte.is_ascii_uppercase());
         let what = if upper { "terminal" } else { "rule" };
-        let names = self.rules.keys().chain(self.terminals.keys()).copied();
+        let names = self.rules.keys().chain(self.parametric.keys()).chain(self.terminals.keys()).copied();
         let help = if common::terminal(name).is_some() {
             format!("import it: %import common.{name}")
         } else {

@@ -1,13 +1,11 @@
 //! Compiles terminals to regular languages.
 
-use std::sync::Arc;
-
 use serde_json::Value as Json;
 
-use super::super::dfa::{explore, Explored, Walk};
 use super::super::pattern::{self, LineEnds, MatchScope, PatternFlags};
 use super::super::problems::Problems;
-use super::super::Regex;
+use super::super::weight::weight;
+use super::super::{substrings, Regex};
 use super::ast::{Choice, Expr, Value};
 use super::scope::{Read, Scope, Source};
 
@@ -15,9 +13,6 @@ use super::scope::{Read, Scope, Source};
 const MAX_DEEP: usize = 300;
 /// Maximum number of nodes of all terminals of a text, inlined copies included.
 const MAX_WEIGHT: usize = 1 << 21;
-
-/// Texts of more pieces are quoted by an automaton.
-const FEW_PIECES: usize = 2_048;
 
 /// A regular language with its weight and its depth.
 pub(super) type Sized = (Regex, usize, usize);
@@ -103,6 +98,15 @@ impl Terminals<'_> {
         let mut whole = true;
         let mut alternatives = Vec::with_capacity(choice.alternatives.len());
         for alternative in &choice.alternatives {
+            if let Some((_, at)) = alternative.condition {
+                let message = "a condition where texts are one terminal";
+                self.problems.add(
+                    at,
+                    message,
+                    "write the rule without lazy, suffix and stop, and in lower case",
+                );
+                return None;
+            }
             let mut all = Vec::with_capacity(alternative.all.len());
             for sequence in &alternative.all {
                 let parts: Vec<Option<Sized>> = sequence.iter().map(|part| self.part(part, scope)).collect();
@@ -147,6 +151,7 @@ impl Terminals<'_> {
             Value::Pattern { pattern, flags } => return self.pattern(pattern, flags, at),
             Value::Range(from, to) => return Some((Regex::range(*from, *to), 1, 1)),
             Value::Structured(json) => return self.structured(json, at),
+            Value::Instance(name, _) => format!("the rule {name} and its parameter"),
             Value::Token(token) => format!("the token {token}"),
             Value::Grammar(name) => format!("the grammar @{name}"),
             Value::Json(_) => "%json".to_string(),
@@ -212,18 +217,13 @@ impl Terminals<'_> {
             self.problems.add(at, "this %regex is not known", help);
             return None;
         };
-        if pieces.len() > MAX_WEIGHT / 64 {
-            self.problems.add(
-                at,
-                format!("%regex has {} pieces", pieces.len()),
-                "give it fewer, larger ones",
-            );
-            return None;
+        match substrings::runs(&pieces) {
+            Ok(runs) => self.weighed(sized(runs), at),
+            Err(error) => {
+                self.problems.take(at, &error);
+                None
+            }
         }
-        // Of few pieces the masks of halves are found faster.
-        let many = Some(&pieces).filter(|pieces| pieces.len() > FEW_PIECES);
-        let runs = many.and_then(|pieces| runs_as_automaton(pieces)).unwrap_or_else(|| runs(&pieces));
-        self.weighed(sized(runs), at)
     }
 }
 
@@ -244,20 +244,7 @@ fn join(mut parts: Vec<Sized>, none: Regex, kind: fn(Vec<Regex>) -> Regex) -> Si
 
 /// A language with its weight and depth, which its maker bounds.
 fn sized(regex: Regex) -> Sized {
-    fn measure(regex: &Regex) -> (usize, usize) {
-        let all = |parts: &[Regex]| {
-            parts.iter().map(measure).fold((1, 1), |(weight, depth), (w, d)| (weight + w, depth.max(d + 1)))
-        };
-        match regex {
-            Regex::Nothing | Regex::Empty | Regex::Computed(_) => (1, 1),
-            Regex::Set(set) => (1 + set.ranges().len() / 8, 1),
-            Regex::Text(text) => (1 + text.len() / 16, 1),
-            Regex::Concat(parts) | Regex::Or(parts) | Regex::And(parts) => all(parts),
-            Regex::Automaton(dfa) => (1 + dfa.len(), 1),
-            Regex::Not(of) | Regex::Repeat { of, .. } => all(std::slice::from_ref(of)),
-        }
-    }
-    let (weight, depth) = measure(&regex);
+    let (weight, depth) = weight(&regex);
     (regex, weight, depth)
 }
 
@@ -279,132 +266,4 @@ fn words(text: &str) -> Vec<&str> {
         pieces.push(&text[from..]);
     }
     pieces
-}
-
-/// Any run of consecutive chunks, the empty one included: the automaton that remembers where in the text a run may have got
-/// to. In a text that says different things these are few places, and the automaton is hardly longer than the text; `None`
-/// if it is not.
-pub(super) fn runs_as_automaton(pieces: &[&str]) -> Option<Regex> {
-    let text = pieces.concat();
-    let mut bounds = vec![false; text.len() + 1];
-    bounds[0] = true;
-    pieces.iter().fold(0, |at, piece| {
-        bounds[at + piece.len()] = true;
-        at + piece.len()
-    });
-    let mut alphabet = text.as_bytes().to_vec();
-    alphabet.sort_unstable();
-    alphabet.dedup();
-    let alphabet: Vec<&[u8]> = alphabet.chunks(1).collect();
-    if text.is_empty() || text.len() * alphabet.len() > MAX_TABLE {
-        return None;
-    }
-    let mut walk = Places { text: text.as_bytes(), bounds, left: MANY_PLACES * (text.len() + 1) };
-    let (explored, _) = explore(&mut walk, &alphabet, usize::MAX);
-    match explored {
-        Explored::Dfa(dfa) if walk.left > 0 => Some(Regex::Automaton(Arc::new(dfa))),
-        _ => None,
-    }
-}
-
-/// Maximum size of the table of such an automaton.
-const MAX_TABLE: usize = 1 << 22;
-/// So many times a text's length is the most that all states of its automaton remember together.
-const MANY_PLACES: usize = 64;
-
-/// The places in a text that a run of its chunks may have got to, ascending.
-struct Places<'t> {
-    text: &'t [u8],
-    /// Whether a chunk begins or ends here.
-    bounds: Vec<bool>,
-    /// How many places may still be remembered.
-    left: usize,
-}
-
-impl Walk for Places<'_> {
-    type State = Vec<u32>;
-
-    fn start(&self) -> Vec<u32> {
-        (0..self.bounds.len()).filter(|&at| self.bounds[at]).map(|at| at as u32).collect()
-    }
-
-    fn step(&mut self, places: &Vec<u32>, byte: u8) -> Option<Vec<u32>> {
-        let goes_on = |&&at: &&u32| self.text.get(at as usize) == Some(&byte);
-        let next: Vec<u32> = places.iter().filter(goes_on).map(|&at| at + 1).collect();
-        self.left = self.left.saturating_sub(next.len());
-        (!next.is_empty() && self.left > 0).then_some(next)
-    }
-
-    fn accepts(&self, places: &Vec<u32>) -> bool {
-        places.iter().any(|&at| self.bounds[at as usize])
-    }
-}
-
-/// Any run of consecutive chunks, the empty one included. Split in halves to keep depth and size small: a run
-/// is inside one half, or a suffix of the first and a prefix of the second.
-pub(super) fn runs(pieces: &[&str]) -> Regex {
-    match pieces {
-        [] => Regex::Empty,
-        [only] => Regex::text(*only).optional(),
-        _ => {
-            let (first, second) = pieces.split_at(pieces.len() / 2);
-            Regex::or([runs(first), runs(second), Regex::concat([ends(first), starts(second)])])
-        }
-    }
-}
-
-/// Any number of the first pieces.
-fn starts(pieces: &[&str]) -> Regex {
-    match pieces {
-        [] => Regex::Empty,
-        [only] => Regex::text(*only).optional(),
-        _ => {
-            let (first, second) = pieces.split_at(pieces.len() / 2);
-            Regex::or([starts(first), Regex::concat([Regex::text(first.concat()), starts(second)])])
-        }
-    }
-}
-
-/// Any number of the last pieces.
-fn ends(pieces: &[&str]) -> Regex {
-    match pieces {
-        [] => Regex::Empty,
-        [only] => Regex::text(*only).optional(),
-        _ => {
-            let (first, second) = pieces.split_at(pieces.len() / 2);
-            Regex::or([ends(second), Regex::concat([ends(first), Regex::text(second.concat())])])
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::expr::{Encoding, Exprs};
-
-    #[test]
-    fn the_automaton_of_runs_matches_what_they_match() {
-        let mut state = 1u64;
-        let mut draw = |below: usize| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (state >> 33) as usize % below
-        };
-        for _ in 0..60 {
-            let pieces: Vec<&str> = (0..draw(9)).map(|_| ["a", "b", "ab", "é", "", "aé"][draw(6)]).collect();
-            let Some(automaton) = runs_as_automaton(&pieces) else {
-                assert!(pieces.concat().is_empty());
-                continue;
-            };
-            let mut exprs = Exprs::new(1 << 16);
-            let [one, other] =
-                [automaton, runs(&pieces)].map(|regex| exprs.compile(&regex, Encoding::Utf8).unwrap());
-            for (one, other) in [(one, other), (other, one)] {
-                let not = exprs.not(other).unwrap();
-                let both = exprs.and(&[one, not]).unwrap();
-                assert!(!exprs.is_alive(both).unwrap(), "{pieces:?}");
-            }
-        }
-        // A text that repeats itself has too many places.
-        assert!(runs_as_automaton(&vec!["a"; 3_000]).is_none());
-    }
 }

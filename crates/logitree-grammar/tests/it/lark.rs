@@ -229,8 +229,19 @@ fn every_mistake_has_its_place_and_a_way_out() {
         ("%declare A\nstart: \"a\"", "%declare is not read"),
         ("%override start: \"b\"", "%override is not read"),
         ("start: a{b}\na{x}: x", "\"a\" has parameters: templates are not read"),
-        ("start: a::0x0\na::_: \"b\"", "\"a\" has a parameter: parametric rules are not read"),
-        ("start: \"a\" %if true", "%if: parametric rules are not read"),
+        ("start: A::0x0\nA::_: \"b\"", "\"A\" has a parameter, and is a terminal"),
+        ("start: \"a\" %if true", "a condition in a rule without a parameter"),
+        ("start: a::_\na::_: \"b\"", "the value of a parameter in a rule that has none"),
+        ("start: a\na::_: \"b\"", "the rule \"a\" has a parameter in the Lark grammar (at 1:8); say its value: a::0"),
+        ("start: a::1\na: \"b\"", "the rule \"a\" has no parameter"),
+        ("start: a::set_bit(64)\na::_: \"b\"", "there is no bit 64"),
+        ("start: a::0\na::_: \"b\" %if is_ones([3:3])", "there are no bits [3:3]"),
+        ("start: a::0\na::_: \"b\" %if what(1)", "unknown condition `what(1)`"),
+        ("start: a::what(1)\na::_: \"b\"", "unknown value of a parameter `what(1)`"),
+        ("start: a::99999999999999999999\na::_: \"b\"", "is no number of 64 bits"),
+        ("start: a::0\na[lazy]::_: \"b\"", "`:` must follow a rule's name"),
+        ("start: a::0\na::_[lazy]: \"b\" %if true", "a condition where texts are one terminal"),
+        ("start: a::0\na::3: \"b\"", "`_` must follow `::` in a definition"),
         ("start: A\nA.2: \"a\"", "the terminal A has a priority"),
         ("start: \"a\" & \"b\"", "& joins terminals, not rules"),
         ("start[max_tokens=3]: \"a\"", "`max_tokens` does not describe text"),
@@ -251,7 +262,7 @@ fn every_mistake_has_its_place_and_a_way_out() {
         ("start: \"a\"i..\"f\"i", "a range has no flags in the Lark grammar (at 1:8)"),
         ("start: A\nA: \"a\"..\"f\"i", "a range has no flags in the Lark grammar (at 2:4)"),
         ("start[what]: \"a\"", "unknown attribute `what]: \"a\"`"),
-        ("start[stop=/a+/]: \"b\"", "a stop that is not one plain text"),
+        ("start[stop=/a*/]: \"b\"", "a stop that may be empty in the Lark grammar (at 1:7)"),
         ("start[lazy]: b\nb: \"x\"", "the rule \"b\" cannot stand in a terminal"),
         ("start: fooBar", "the name `fooBar` is neither lower case nor upper case"),
         ("start: \"a\" ;", "`;` cannot stand here"),
@@ -302,4 +313,39 @@ fn hostile_texts_end() {
         assert!(read(&text).is_err(), "{unit}");
     }
     assert_eq!(read(&" ".repeat(5_000_000)).unwrap_err().kind, ErrorKind::Limit);
+}
+
+#[test]
+fn rules_with_parameters() {
+    let permutations = "start: p::0x0
+        p::_ : \"\" %if is_ones([0:3])
+             | \"a\" p::set_bit(0) %if bit_clear(0)
+             | \"b\" p::set_bit(1) %if bit_clear(1)
+             | \"c\" p::set_bit(2) %if bit_clear(2)";
+    check(permutations, &["abc", "cab", "bca"], &["", "ab", "aab", "abca"]);
+    let counts = "start: n::0
+        n::_ : \"a\" n::incr([0:2]) %if lt([0:2], 3)
+             | \"b\" n::bit_or(0x10)
+             | \"\" %if and(bit_set(4), or(eq([0:2], 3), bit_count_le([0:2], 1)))";
+    check(counts, &["b", "ab", "baab", "aaab"], &["", "a", "aaaab"]);
+    let nested = "start: %lark { start: a::1\na::_: \"x\" a::decr(_) %if gt(_, 0)\n | \"y\" } \"z\"";
+    check(nested, &["xyz", "yz"], &["xxyz", "z"]);
+    let ignored = "start: a::0\na::_: \"x\" a::set_bit(63) %if not(bit_set(63))\n | \"y\"\n%ignore \" \"";
+    check(ignored, &["x y ", "y"], &["xx"]);
+    let many = "start: p::0\np::_: \"\" | \"a\" p::incr(_)";
+    assert_eq!(read(many).unwrap_err().kind, ErrorKind::Limit);
+}
+
+#[test]
+fn stops_that_are_patterns() {
+    check(
+        "start: a /[\\n;]/ \"x\"\na[stop=/[\\n;]+/]: /(?s:.*)/",
+        &["ab;x", "\nx", ";x"],
+        &["a;;x", "a;b;x", "abx"],
+    );
+    check(
+        "start: a \"end\"\na[stop=END]: /[a-z]*/\nEND: \"end\" | \"stop\"",
+        &["end", "abcend"],
+        &["stopend", "endend"],
+    );
 }
