@@ -63,6 +63,7 @@ ELSEWHERE = {
     "guided_grammar": "constraint=Grammar.gbnf(text) or Grammar.lark(text)",
     "grammar": "constraint=Grammar.gbnf(text) or Grammar.lark(text)",
     "gbnf": "constraint=Grammar.gbnf(text)",
+    "ebnf": "constraint=Grammar.ebnf(text)",
     "lark": "constraint=Grammar.lark(text)",
     "matcher": "constraint=matcher",
     "skeleton": "constraint=Skeleton.from_json(skeleton)",

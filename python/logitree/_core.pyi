@@ -1510,6 +1510,10 @@ class Grammar(Constraint):
         """A grammar in llama.cpp's notation, from the rule `root`."""
 
     @staticmethod
+    def ebnf(text: str, root: str = "root") -> Grammar:
+        """A grammar in XGrammar's EBNF, from the rule `root`: macros, rules with options, look-ahead."""
+
+    @staticmethod
     def lark(text: str, *, grammars: dict[str, Grammar | str] | None = None) -> Grammar:
         """A grammar in llguidance's Lark, from its rule `start`; `grammars` maps the names of its `@name`
         references.

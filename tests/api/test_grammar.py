@@ -28,6 +28,10 @@ SAYS = [
     (G.regex(r"[a-z]+\d{2,3}"), ["ab12", "z123"], ["", "ab1", "ab1234", "xab12 "]),
     (G.gbnf('root ::= "a" root "b" | "x"'), ["x", "aaxbb"], ["ab", "axbb"]),
     (G.gbnf('top ::= "y"', "top"), ["y"], ["top", ""]),
+    (G.ebnf('root ::= Regex("[a-z]") tail\ntail[max_chars=2] ::= [0-9]*'), ["a", "a12"], ["", "a123"]),
+    (G.ebnf('top ::= TagDispatch(("<", top), excludes=("!",))', "top"), ["", "x", "x<<"], ["!"]),
+    (G.lark('start: a::0\na::_: "x" a::incr(_) %if lt(_, 2)\n | "y" %if eq(_, 2)'), ["xxy"], ["y", "xy", "xxxy"]),
+    (G.lark('start: a "!"\na[stop=/[!?]/]: /[a-z!?]*/'), ["ab!", "!"], ["a?!", "a!!"]),
     (G.lark('start: "a" B+\nB: /[bc]/'), ["abc", "ab"], ["a", "bc"]),
     (G.lark("start: @x @y", grammars={"x": G.regex("[0-9]"), "y": "!"}), ["7!"], ["!7"]),
     (G.json_schema(PERSON), ['{"name": "é", "age": 3}', '{"name":"","age":0}'], ["{}", '{"age":0,"name":""}']),
@@ -336,3 +340,27 @@ def test_repr_is_short_python() -> None:
         long = long.repeat(0, 2) + "b"
     assert len(repr(long)) < 2_000
     assert repr(G.literal("it's\n")) == r"Grammar.literal('it\'s\n')"
+
+
+@pytest.mark.parametrize("kind", ["substring_words", "substring_chars"])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_long_texts_are_quoted_within_the_default_fuel(kind: str, repeats: bool) -> None:
+    rnd = random.Random(7)
+    known = ["".join(rnd.choices("abcdefghijklmnopqrstuvwxyz", k=rnd.randrange(2, 9))) for _ in range(3_000)]
+    words = ["ab", "ab", "ba"] * 13_400 if repeats else rnd.choices(known, k=40_200)
+    text = " ".join(words)
+    text = text if kind == "substring_words" else text[:100_000]
+    quote = G.lark(f'start: "<" QUOTE ">"\nQUOTE: %regex {json.dumps({kind: text})}')
+    vocabulary = lt.Vocabulary.from_tokens(
+        [*(bytes([byte]) for byte in range(256)), *(f" {word}".encode() for word in known[:500])]
+    )
+    matcher = quote.matcher(vocabulary)
+    at = text.index(" ", 50_000)
+    part = text[at : text.index(" ", at + 200)]
+    matcher.accept_many(f"<{part}".encode())
+    assert matcher.is_allowed(ord(">")) and matcher.is_allowed(ord(" "))
+    assert not matcher.is_allowed(ord("!"))
+    assert quote.matches(f"<{part}>")
+    assert not quote.matches(f"<{part}  ab>")
+    if not repeats:
+        assert quote.matches(f"<{part[:-1]}>") == (kind == "substring_chars")

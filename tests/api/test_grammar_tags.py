@@ -120,6 +120,43 @@ def test_structural_tags() -> None:
     assert not inside.matches("a<b<bc>")
 
 
+def test_styles_of_arguments() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city"],
+    }
+    form = {"type": "json_schema", "json_schema": schema, "style": "qwen_xml"}
+    call = G.structural_tag({"format": {"type": "tag", "begin": "<f>", "content": form, "end": "</f>"}})
+    assert call.matches("<f>\n<parameter=city>\nNew\nYork\n</parameter>\n<parameter=days>3</parameter>\n</f>")
+    assert not call.matches("<f><parameter=days>3</parameter></f>")
+    assert not call.matches("<f><parameter=city>Oslo</parameter><parameter=days>x</parameter></f>")
+    assert not call.matches("<f><parameter=city>Oslo</parameter><parameter=no>3</parameter></f>")
+    assert G.structural_tag({"type": "qwen_xml_parameter", "json_schema": schema}).matches(
+        "<parameter=city>Oslo</parameter>"
+    )
+    for wrong, message in (
+        ({**form, "style": "html"}, "known are json, qwen_xml"),
+        ({**form, "excludes": ["x"]}, "excludes"),
+        ({**form, "max_whitespace_cnt": 0}, "max_whitespace_cnt"),
+        ({"type": "any_text", "max_tokens": 3}, "max_tokens"),
+    ):
+        with pytest.raises(lt.ConstraintError, match=message):
+            G.structural_tag({"format": wrong})
+
+
+def test_schemas_of_structural_tags_are_closed() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "object", "properties": {"b": {}}}}}
+    tag = G.structural_tag({"format": {"type": "json_schema", "json_schema": schema}})
+    assert tag.matches('{"a": {"b": 1}}')
+    assert not tag.matches('{"a": {"c": 1}}')
+    assert not tag.matches('{"c": 1}')
+    assert G.json_schema(schema).matches('{"c": 1}')
+    spaced = {"type": "json_schema", "json_schema": schema, "max_whitespace_cnt": 2}
+    assert G.structural_tag({"format": spaced}).matches('{  "a" : {} }')
+    assert not G.structural_tag({"format": spaced}).matches('{   "a": {}}')
+
+
 def weather(city: str, days: int = 1) -> None:
     """Says nothing."""
 

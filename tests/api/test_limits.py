@@ -56,6 +56,8 @@ def test_no_call_takes_long(case: dict[str, Any]) -> None:
 LONGEST: dict[str, Callable[[], lt.Grammar]] = {
     "GBNF": lambda: lt.Grammar.gbnf('a ::= "b"\nroot ::= ' + "a*" * 1_570_000),
     "Lark": lambda: lt.Grammar.lark('start: "a"' + ' "a"' * 786_000),
+    "EBNF": lambda: lt.Grammar.ebnf('a ::= "b"\nroot ::= ' + "a*" * 1_570_000),
+    "parameters": lambda: lt.Grammar.lark('start: p::0\np::_: "" | "a" p::incr(_)'),
     "regex": lambda: lt.Grammar.regex("[ab]" * 200_000),
     "numbers": lambda: lt.Grammar.json_schema(json.dumps({"enum": list(range(999_990))})),
     "a list": lambda: lt.Grammar.json_schema('{"const":[' + "1," * 999_990 + "1]}"),

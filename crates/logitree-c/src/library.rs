@@ -17,7 +17,7 @@ pub const LOGITREE_NO_LIMIT: usize = usize::MAX;
 /// No token.
 pub const LOGITREE_NO_TOKEN: u32 = u32::MAX;
 
-pub(crate) const FEATURES: [&str; 23] = [
+pub(crate) const FEATURES: [&str; 24] = [
     "gguf",
     "tokenizer_json",
     "tekken",
@@ -25,6 +25,7 @@ pub(crate) const FEATURES: [&str; 23] = [
     "choices",
     "regex",
     "gbnf",
+    "ebnf",
     "lark",
     "json_schema",
     "structural_tag",

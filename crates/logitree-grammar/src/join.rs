@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::append::append;
 use super::rules::{Intersected, Rule, RuleBody, RuleId, Rules, TokenNames};
+use super::weight::weight;
 use super::Regex;
 
 /// Bodies that a regular language is unfolded from at most.
@@ -60,27 +61,49 @@ impl Rules {
     /// The regular language that these rules are; `None` for rules that refer to themselves, name tokens or hold a schema,
     /// and for very large ones.
     pub fn regular(&self) -> Option<Regex> {
-        let mut left = MAX_UNFOLDED;
-        self.unfolded(&self.rules[self.start.index()].body, 0, &mut left)
+        regular(&self.rules, self.start, &mut { usize::MAX })
     }
+}
 
-    fn unfolded(&self, body: &RuleBody, depth: usize, left: &mut usize) -> Option<Regex> {
-        *left = left.checked_sub(1)?;
+/// The regular language of one of some rules, as [`Rules::regular`] has it. What its lexemes weigh is taken off `weight`: `None`
+/// if that is too little.
+pub(crate) fn regular(rules: &[Rule], of: RuleId, weight: &mut usize) -> Option<Regex> {
+    let mut unfolding = Unfolding { rules, left: MAX_UNFOLDED, weight };
+    unfolding.body(&rules[of.index()].body, 0)
+}
+
+struct Unfolding<'r, 'w> {
+    rules: &'r [Rule],
+    /// Bodies that may still be unfolded.
+    left: usize,
+    /// What lexemes may still weigh.
+    weight: &'w mut usize,
+}
+
+impl Unfolding<'_, '_> {
+    fn body(&mut self, body: &RuleBody, depth: usize) -> Option<Regex> {
+        self.left = self.left.checked_sub(1)?;
         if depth > MAX_DEPTH {
             return None;
         }
-        let mut all = |parts: &[RuleBody]| -> Option<Vec<Regex>> {
-            parts.iter().map(|part| self.unfolded(part, depth + 1, left)).collect()
-        };
         match body {
-            RuleBody::Lexeme(regex) => Some(regex.clone()),
-            RuleBody::Ref(rule) => self.unfolded(&self.rules[rule.index()].body, depth + 1, left),
-            RuleBody::Seq(parts) => all(parts).map(Regex::concat),
-            RuleBody::Alt(parts) => all(parts).map(Regex::or),
-            RuleBody::Repeat { of, min, max } => Some(self.unfolded(of, depth + 1, left)?.repeat(*min, *max)),
+            RuleBody::Lexeme(regex) => {
+                if *self.weight < usize::MAX {
+                    *self.weight = self.weight.checked_sub(weight(regex).0)?;
+                }
+                Some(regex.clone())
+            }
+            RuleBody::Ref(rule) => self.body(&self.rules[rule.index()].body, depth + 1),
+            RuleBody::Seq(parts) => self.all(parts, depth).map(Regex::concat),
+            RuleBody::Alt(parts) => self.all(parts, depth).map(Regex::or),
+            RuleBody::Repeat { of, min, max } => Some(self.body(of, depth + 1)?.repeat(*min, *max)),
             RuleBody::Both(both) => Some(Regex::and([both.rules.regular()?, both.regex.clone()])),
             RuleBody::Tokens(_) | RuleBody::Json(_) => None,
         }
+    }
+
+    fn all(&mut self, parts: &[RuleBody], depth: usize) -> Option<Vec<Regex>> {
+        parts.iter().map(|part| self.body(part, depth + 1)).collect()
     }
 }
 

@@ -14,12 +14,13 @@ from ._terminal import visible
 _FORMS: dict[str, tuple[str, str]] = {
     "json_schema": ("FILE|TEXT", "JSON that is valid under this schema"),
     "gbnf": ("FILE|TEXT", "a grammar of llama.cpp"),
+    "ebnf": ("FILE|TEXT", "a grammar of XGrammar"),
     "regex": ("FILE|TEXT", "the whole output matches this regular expression"),
     "lark": ("FILE|TEXT", "a grammar in llguidance's Lark"),
     "constraint": ("FILE|TEXT", "any constraint, in logitree's own JSON form (docs/c.md)"),
 }
 
-_SUFFIXES = (".json", ".gbnf", ".lark", ".regex", ".txt")
+_SUFFIXES = (".json", ".gbnf", ".ebnf", ".lark", ".regex", ".txt")
 """Endings of texts that are meant as files."""
 
 

@@ -149,7 +149,7 @@ class Syntax(NamedTuple):
 GRAMMARS = {
     "json_schema": Syntax((dict, bool, str), _core.Grammar.json_schema, "schema"),
     "regex": Syntax((str,), _core.Grammar.regex, "pattern"),
-    "ebnf": Syntax((str,), _core.Grammar.gbnf, "grammar"),
+    "ebnf": Syntax((str,), _core.Grammar.ebnf, "grammar"),
     "structural_tag": Syntax((dict, str), _core.Grammar.structural_tag, "structural_tag"),
 }
 """Settings; at most one of them has a value."""

@@ -30,7 +30,7 @@ use logitree_tokens::vocabulary::Vocabulary;
 pub use fields::{embedded, parse, Fields, MAX_JSON_BYTES};
 
 /// The types of this crate.
-const TYPES: &str = "choices, regex, gbnf, lark, json_schema, json, structural_tag, literal, text, token, tags, lazy, grammar, \
+const TYPES: &str = "choices, regex, gbnf, ebnf, lark, json_schema, json, structural_tag, literal, text, token, tags, lazy, grammar, \
     sequence, either, repeat, both, until, ban, at_least, at_most, canonical, token_tree, skeleton, reasoning_budget";
 
 /// Finds what forms name.
@@ -326,6 +326,10 @@ impl Reader<'_> {
             "gbnf" => {
                 let text = fields.text("text")?;
                 Syntax::Gbnf { text, root: fields.optional_text("root")?.unwrap_or_else(|| "root".into()) }
+            }
+            "ebnf" => {
+                let text = fields.text("text")?;
+                Syntax::Ebnf { text, root: fields.optional_text("root")?.unwrap_or_else(|| "root".into()) }
             }
             "lark" => Syntax::Lark { text: fields.text("text")?, grammars: self.named(fields, "grammars")? },
             "json_schema" => json_schema(fields)?,

@@ -36,6 +36,13 @@ pub enum Syntax {
         /// The start rule.
         root: String,
     },
+    /// XGrammar's EBNF.
+    Ebnf {
+        /// The grammar.
+        text: String,
+        /// The start rule.
+        root: String,
+    },
     /// Lark in llguidance's dialect, from the rule `start`.
     Lark {
         /// The grammar.
@@ -107,6 +114,7 @@ impl Syntax {
                 Ok(alone(RuleBody::Lexeme(pattern::parse(text, &pattern::PatternOptions::WHOLE)?)))
             }
             Syntax::Gbnf { text, root } => gbnf::parse_from(text, root),
+            Syntax::Ebnf { text, root } => gbnf::parse_ebnf(text, root),
             Syntax::Lark { text, grammars } => lark_rules(text, grammars),
             Syntax::JsonSchema { text, options, documents } => {
                 Ok(alone(RuleBody::Json(schema(json::load(text, options, documents)?)?)))
@@ -185,16 +193,13 @@ fn lark_rules(text: &str, grammars: &[(String, GrammarNode)]) -> Result<Rules> {
     lark::parse(text, &lark::Resources { grammars: &grammars, schema: &read })
 }
 
-/// The rules of XGrammar's structural tag. Its schemas use the default options.
+/// The rules of XGrammar's structural tag.
 fn structural_tag(text: &str) -> Result<Rules> {
     let value = serde_json::from_str(text).map_err(|error| {
         let place = format!("{}:{}", error.line(), error.column());
         Error::new(ErrorKind::Constraint, format!("the structural tag is not JSON: {error}")).at(place)
     })?;
-    let read = |text: &str, any_order: bool| {
-        let order = if any_order { json::KeyOrder::Any } else { json::KeyOrder::Schema };
-        schema(json::load(text, &json::SchemaOptions { order, ..json::SchemaOptions::default() }, &[])?)
-    };
+    let read = |text: &str, options: &json::SchemaOptions| schema(json::load(text, options, &[])?);
     tags::rules(&tags::from_json(&value, &read)?)
 }
 

@@ -118,6 +118,7 @@ impl Writer {
         match source {
             Syntax::Regex(pattern) => json!({"is": "regex", "pattern": pattern}),
             Syntax::Gbnf { text, root } => json!({"is": "gbnf", "text": text, "root": root}),
+            Syntax::Ebnf { text, root } => json!({"is": "ebnf", "text": text, "root": root}),
             Syntax::Lark { text, grammars } => {
                 let grammars: Vec<_> = grammars.iter().map(|(name, part)| (name, self.place(part))).collect();
                 json!({"is": "lark", "text": text, "grammars": grammars})
@@ -209,6 +210,7 @@ fn syntax(kind: &str, fields: &mut Fields, at: &impl Fn(usize) -> Result<Grammar
     Ok(match kind {
         "regex" => Syntax::Regex(fields.take("pattern")?),
         "gbnf" => Syntax::Gbnf { text: fields.take("text")?, root: fields.take("root")? },
+        "ebnf" => Syntax::Ebnf { text: fields.take("text")?, root: fields.take("root")? },
         "lark" => {
             let one = |(name, place): (String, usize)| Ok((name, at(place)?));
             let grammars = fields.take::<Vec<_>>("grammars")?.into_iter().map(one).collect::<Result<_>>()?;

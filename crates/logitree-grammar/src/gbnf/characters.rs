@@ -1,42 +1,64 @@
-//! Reads the characters of GBNF: escapes and character classes.
+//! Reads the characters of GBNF and EBNF: escapes and character classes.
+
+use std::ops::RangeInclusive;
 
 use super::super::problems::Problems;
 use super::super::CharSet;
+use super::Dialect;
 
 const ESCAPES: &str = r#"known are \n \t \r \\ \" \[ \] \- \xHH \uHHHH \UHHHHHHHH"#;
+const EBNF_ESCAPES: &str =
+    r#"known are \n \t \r \b \f \a \v \0 \e \xH.., \uHHHH, \UHHHHHHHH, and signs, as in \" or \/"#;
+/// The signs that EBNF escapes.
+const EBNF_SIGNS: &str = "\\\"/'?^$.*+()[]{}|-";
 
 /// Reads a character of a literal or a class at the byte offset `at`: its code point and the offset of the next
 /// one. `None` at the end of the text.
-pub(super) fn character(text: &str, at: usize, problems: &mut Problems) -> Option<(u32, usize)> {
+pub(super) fn character(
+    text: &str,
+    at: usize,
+    dialect: Dialect,
+    problems: &mut Problems,
+) -> Option<(u32, usize)> {
     let c = text[at..].chars().next()?;
     if c != '\\' {
         return Some((c.into(), at + c.len_utf8()));
     }
     let escape = text[at + 1..].chars().next()?;
     let after = at + 1 + escape.len_utf8();
+    let is_ebnf = dialect == Dialect::Ebnf;
     let plain = match escape {
-        'x' => return Some(hex(text, at, 2, problems)),
-        'u' => return Some(hex(text, at, 4, problems)),
-        'U' => return Some(hex(text, at, 8, problems)),
+        'x' if is_ebnf => return Some(hex(text, at, 1..=text.len(), problems)),
+        'x' => return Some(hex(text, at, 2..=2, problems)),
+        'u' => return Some(hex(text, at, 4..=4, problems)),
+        'U' => return Some(hex(text, at, 8..=8, problems)),
         'n' => '\n',
         't' => '\t',
         'r' => '\r',
         '\\' | '"' | '[' | ']' | '-' => escape,
+        'b' if is_ebnf => '\u{8}',
+        'f' if is_ebnf => '\u{c}',
+        'a' if is_ebnf => '\u{7}',
+        'v' if is_ebnf => '\u{b}',
+        '0' if is_ebnf => '\0',
+        'e' if is_ebnf => '\u{1b}',
+        sign if is_ebnf && EBNF_SIGNS.contains(sign) => sign,
         _ => {
-            problems.add(at, format!("unknown escape `\\{}`", escape.escape_debug()), ESCAPES);
+            let help = if is_ebnf { EBNF_ESCAPES } else { ESCAPES };
+            problems.add(at, format!("unknown escape `\\{}`", escape.escape_debug()), help);
             escape
         }
     };
     Some((plain.into(), after))
 }
 
-/// The number of an escape with `digits` digits whose backslash is at `at`.
-fn hex(text: &str, at: usize, digits: usize, problems: &mut Problems) -> (u32, usize) {
+/// The number of an escape with so many digits whose backslash is at `at`.
+fn hex(text: &str, at: usize, digits: RangeInclusive<usize>, problems: &mut Problems) -> (u32, usize) {
     let from = at + 2;
-    let found = text[from..].bytes().take(digits).take_while(u8::is_ascii_hexdigit).count();
+    let found = text[from..].bytes().take(*digits.end()).take_while(u8::is_ascii_hexdigit).count();
     let written = &text[from..from + found];
-    if found < digits {
-        let kind = &text[at..from];
+    if found < *digits.start() {
+        let (kind, digits) = (&text[at..from], digits.start());
         let zeros = "0".repeat(digits - found);
         problems.add(
             at,
@@ -44,7 +66,8 @@ fn hex(text: &str, at: usize, digits: usize, problems: &mut Problems) -> (u32, u
             format!("write {kind}{zeros}{written}"),
         );
     }
-    (u32::from_str_radix(written, 16).unwrap_or(0), from + found)
+    let code = if written.is_empty() { 0 } else { u32::from_str_radix(written, 16).unwrap_or(u32::MAX) };
+    (code, from + found)
 }
 
 /// The character of a code point, if it is one.
@@ -62,7 +85,12 @@ pub(super) fn scalar(code: u32, at: usize, problems: &mut Problems) -> Option<ch
 }
 
 /// The class whose `[` is at `open`, and the offset after it; `None` if it is not closed.
-pub(super) fn class(text: &str, open: usize, problems: &mut Problems) -> Option<(CharSet, usize)> {
+pub(super) fn class(
+    text: &str,
+    open: usize,
+    dialect: Dialect,
+    problems: &mut Problems,
+) -> Option<(CharSet, usize)> {
     let bytes = text.as_bytes();
     let mut at = open + 1;
     let negated = bytes.get(at) == Some(&b'^');
@@ -71,11 +99,11 @@ pub(super) fn class(text: &str, open: usize, problems: &mut Problems) -> Option<
     let mut ranges = Vec::new();
     while *bytes.get(at)? != b']' {
         let first = at;
-        let (from, next) = character(text, at, problems)?;
+        let (from, next) = character(text, at, dialect, problems)?;
         at = next;
         // A hyphen before the bracket is a literal.
         if bytes.get(at) == Some(&b'-') && *bytes.get(at + 1)? != b']' {
-            let (to, next) = character(text, at + 1, problems)?;
+            let (to, next) = character(text, at + 1, dialect, problems)?;
             at = next;
             if to < from {
                 let range = &text[first..at];
@@ -87,7 +115,8 @@ pub(super) fn class(text: &str, open: usize, problems: &mut Problems) -> Option<
             ranges.push((from, from));
         }
     }
-    if at == inside {
+    // `[^]` is any character in EBNF.
+    if at == inside && !(negated && dialect == Dialect::Ebnf) {
         let help = if negated { "write . for any character" } else { "write \"\" for the empty text" };
         problems.add(open, "a class without characters", help);
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::super::problems::{did_you_mean, Problems};
 use super::super::rules::{Rule, RuleBody, RuleId, Rules};
+use super::super::tags::{self, Content};
 
 /// A rule seen so far.
 struct Seen<'t> {
@@ -25,6 +26,8 @@ pub(super) struct Names<'t> {
     /// Bodies that were moved out of deep nests, and the rule that contained each. Their ids are in `moved_ids`
     /// until the text is read, since all named rules get their ids first.
     moved: Vec<(RuleId, RuleBody)>,
+    /// Contents of moved bodies that are made once all rules have their ids: the index in `moved`, and the content.
+    contents: Vec<(usize, Content)>,
 }
 
 /// The first id of moved bodies while the text is read.
@@ -68,6 +71,12 @@ impl<'t> Names<'t> {
         RuleId::new(MOVED.index() + self.moved.len() - 1)
     }
 
+    /// Makes a content in `owner` a rule of its own. Its [`Content::Rule`]s are named rules.
+    pub(super) fn add_content(&mut self, owner: RuleId, content: Content) -> RuleId {
+        self.contents.push((self.moved.len(), content));
+        self.move_out(owner, RuleBody::Seq(Vec::new()))
+    }
+
     /// The rules, once everything is read; reports undefined ones.
     pub(super) fn finish(self, start: &str, problems: &mut Problems) -> Rules {
         for missing in self.seen.iter().filter(|rule| rule.defined.is_none() && !rule.broken) {
@@ -105,6 +114,12 @@ impl<'t> Names<'t> {
         }
         for rule in &mut rules {
             settle(&mut rule.body, named);
+        }
+        for (number, content) in self.contents {
+            match tags::compile_into(&mut rules, &content) {
+                Ok(body) => rules[named + number].body = body,
+                Err(error) => problems.take(0, &error),
+            }
         }
         Rules { rules, start: id.unwrap_or(RuleId(0)) }
     }

@@ -1,10 +1,12 @@
-//! Reads GBNF in one pass with a stack of open groups, so that nesting takes memory and not the call stack.
+//! Reads GBNF and EBNF in one pass with a stack of open groups, so that nesting takes memory and not the call stack.
 
 use super::super::problems::{excerpt, Problems};
 use super::super::rules::{RuleBody, RuleId, Rules, TokenName, TokenNames};
 use super::super::Regex;
+use super::attributes::{self, Attributes, Marked};
 use super::characters::{character, class, scalar};
 use super::names::Names;
+use super::{macros, Dialect};
 use crate::{Error, ErrorKind, Result};
 
 /// Maximum nesting of a body; deeper parts become rules of their own, so that recursive functions over bodies
@@ -21,19 +23,21 @@ const MAX_BYTES: usize = 3 << 20;
 const MAX_UNCLOSED: usize = 3;
 
 /// Reads the rules of `text`.
-pub(super) fn rules(text: &str, start: &str) -> Result<Rules> {
+pub(super) fn rules(text: &str, start: &str, dialect: Dialect) -> Result<Rules> {
     if text.len() > MAX_BYTES {
-        let message = format!("the GBNF grammar has {} bytes, more than {MAX_BYTES}", text.len());
+        let message = format!("the {dialect} grammar has {} bytes, more than {MAX_BYTES}", text.len());
         return Err(
             Error::new(ErrorKind::Limit, message).help("long lists of texts are better given as choices")
         );
     }
     let mut reader = Reader {
         text,
+        dialect,
         at: 0,
         problems: Problems::default(),
         names: Names::default(),
         owner: RuleId(0),
+        marked: Vec::new(),
         unclosed: 0,
     };
     reader.space(true);
@@ -47,9 +51,12 @@ pub(super) fn rules(text: &str, start: &str) -> Result<Rules> {
         }
         reader.space(true);
     }
-    let Reader { mut problems, names, .. } = reader;
-    let rules = names.finish(start, &mut problems);
-    problems.finish(text, "the GBNF grammar")?;
+    let Reader { mut problems, names, marked, .. } = reader;
+    let mut rules = names.finish(start, &mut problems);
+    if problems.is_empty() {
+        attributes::apply(&mut rules.rules, &marked, &mut problems);
+    }
+    problems.finish(text, &format!("the {dialect} grammar"))?;
     Ok(rules)
 }
 
@@ -76,6 +83,10 @@ impl Row {
         Some((self.nodes.pop()?, depth))
     }
 
+    fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     /// The sequence as one node: its only node, or a node of `kind`.
     fn join(mut self, kind: fn(Vec<RuleBody>) -> RuleBody) -> Part {
         if self.nodes.len() == 1 {
@@ -95,43 +106,48 @@ type Part = (RuleBody, u32);
 struct Group {
     /// The offset of its parenthesis.
     open: usize,
+    /// Whether it says what follows the rule.
+    is_lookahead: bool,
     alternatives: Row,
     sequence: Row,
 }
 
 impl Group {
     fn new(open: usize) -> Group {
-        Group { open, alternatives: Row::default(), sequence: Row::default() }
+        Group { open, is_lookahead: false, alternatives: Row::default(), sequence: Row::default() }
     }
 }
 
 /// The bounds of a repetition.
 type Times = (u32, Option<u32>);
 
-struct Reader<'t> {
-    text: &'t str,
-    at: usize,
-    problems: Problems,
-    names: Names<'t>,
+pub(super) struct Reader<'t> {
+    pub(super) text: &'t str,
+    dialect: Dialect,
+    pub(super) at: usize,
+    pub(super) problems: Problems,
+    pub(super) names: Names<'t>,
     /// The current rule.
-    owner: RuleId,
+    pub(super) owner: RuleId,
+    /// The rules with options.
+    marked: Vec<Marked>,
     /// How many literals or classes were not closed.
     unclosed: usize,
 }
 
 impl<'t> Reader<'t> {
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
     /// Reports a problem here.
-    fn fail<T>(&mut self, message: impl Into<String>, help: impl Into<String>) -> Option<T> {
+    pub(super) fn fail<T>(&mut self, message: impl Into<String>, help: impl Into<String>) -> Option<T> {
         self.problems.add(self.at, message, help);
         None
     }
 
     /// Skips blanks and comments, and line ends where they are insignificant.
-    fn space(&mut self, newlines: bool) {
+    pub(super) fn space(&mut self, newlines: bool) {
         while let Some(byte) = self.peek() {
             match byte {
                 b' ' | b'\t' => self.at += 1,
@@ -146,8 +162,8 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads a name, if there is one here.
-    fn name(&mut self) -> Option<&'t str> {
-        let name = name_at(self.text, self.at)?;
+    pub(super) fn name(&mut self) -> Option<&'t str> {
+        let name = name_at(self.text, self.at, self.dialect)?;
         self.at += name.len();
         Some(name)
     }
@@ -159,8 +175,18 @@ impl<'t> Reader<'t> {
             let message = format!("a rule must start here, not {}", excerpt(self.text, from));
             return self.fail(message, "a rule is name ::= definition, names are letters, digits, - and _");
         };
-        self.space(false);
         let id = self.names.id(name, from);
+        let options = match self.peek() {
+            Some(b'[') if self.is_ebnf() => {
+                let read = self.attributes();
+                if read.is_none() {
+                    self.names.excuse(id);
+                }
+                read?
+            }
+            _ => Attributes::default(),
+        };
+        self.space(self.is_ebnf());
         if !self.text[self.at..].starts_with("::=") {
             self.names.excuse(id);
             let message = format!("`::=` must follow \"{name}\", not {}", excerpt(self.text, self.at));
@@ -171,7 +197,10 @@ impl<'t> Reader<'t> {
         }
         self.at += 3;
         self.owner = id;
-        self.space(true);
+        if !options.is_none() {
+            self.marked.push((id, options, from));
+        }
+        self.space(!self.is_ebnf());
         let body = self.body()?;
         self.names.set(id, body);
         Some(())
@@ -197,11 +226,8 @@ impl<'t> Reader<'t> {
             self.at += end + 1;
             let here = self.at + self.text[self.at..].len()
                 - self.text[self.at..].trim_start_matches([' ', '\t']).len();
-            if let Some(name) = name_at(self.text, here) {
-                let rest = self.text[here + name.len()..].trim_start_matches([' ', '\t']);
-                if rest.starts_with("::=") {
-                    return;
-                }
+            if defines(self.text, here, self.dialect) {
+                return;
             }
         }
         self.at = self.text.len();
@@ -212,26 +238,34 @@ impl<'t> Reader<'t> {
         let mut groups = vec![Group::new(self.at)];
         loop {
             let inside = groups.len() > 1;
-            self.space(inside);
+            let gap = self.at;
+            self.space(inside || self.is_ebnf());
+            if self.is_ebnf() && !inside && self.starts_rule(gap) {
+                break;
+            }
             let group = groups.last_mut()?;
             match self.peek() {
                 Some(b'|') => {
+                    self.something(group);
                     self.at += 1;
                     self.space(true);
                     let done = std::mem::take(&mut group.sequence).join(RuleBody::Seq);
                     group.alternatives.push(self.shallow(done));
                 }
                 Some(b'(') => {
-                    if groups.len() == MAX_OPEN {
-                        return self
-                            .fail(format!("more than {MAX_OPEN} groups are open"), "give parts names");
-                    }
-                    groups.push(Group::new(self.at));
-                    self.at += 1;
+                    let group = self.open(groups.len())?;
+                    groups.push(group);
                 }
                 Some(b')') if inside => {
                     self.at += 1;
                     let done = groups.pop()?;
+                    if !done.alternatives.is_empty() {
+                        self.something(&done);
+                    }
+                    if done.is_lookahead {
+                        self.rule_ends()?;
+                        break;
+                    }
                     let part = self.group(done);
                     groups.last_mut()?.sequence.push(part);
                 }
@@ -252,7 +286,48 @@ impl<'t> Reader<'t> {
             }
         }
         let whole = groups.pop()?;
+        self.something(&whole);
         Some(self.group(whole).0)
+    }
+
+    /// Opens a group, inside of so many.
+    fn open(&mut self, inside: usize) -> Option<Group> {
+        if inside == MAX_OPEN {
+            return self.fail(format!("more than {MAX_OPEN} groups are open"), "give parts names");
+        }
+        let is_lookahead = self.is_ebnf() && self.text[self.at..].starts_with("(=");
+        if is_lookahead && inside > 1 {
+            return self.fail("a look-ahead inside a group", "it is at the end of a rule: (= \"text\")");
+        }
+        let group = Group { is_lookahead, ..Group::new(self.at) };
+        self.at += 1 + usize::from(is_lookahead);
+        Some(group)
+    }
+
+    fn is_ebnf(&self) -> bool {
+        self.dialect == Dialect::Ebnf
+    }
+
+    /// Reports an alternative without anything in it, where the dialect has none.
+    fn something(&mut self, group: &Group) {
+        if self.is_ebnf() && group.sequence.is_empty() {
+            self.problems.add(self.at, "an alternative without anything", "an empty text is written \"\"");
+        }
+    }
+
+    /// Whether a rule is defined from here on, at the beginning of a line: there is only white space since `gap`.
+    fn starts_rule(&self, gap: usize) -> bool {
+        self.text[gap..self.at].contains(['\n', '\r']) && defines(self.text, self.at, self.dialect)
+    }
+
+    /// Checks that nothing follows a rule's look-ahead.
+    fn rule_ends(&mut self) -> Option<()> {
+        let gap = self.at;
+        self.space(true);
+        if self.peek().is_none() || self.starts_rule(gap) {
+            return Some(());
+        }
+        self.fail("a look-ahead before the end of its rule", "put it last")
     }
 
     /// Applies a repetition sign to the last node of the sequence.
@@ -309,7 +384,7 @@ impl<'t> Reader<'t> {
             b'"' => self.literal(),
             b'[' => {
                 let mark = self.problems.mark();
-                let Some((set, after)) = class(self.text, self.at, &mut self.problems) else {
+                let Some((set, after)) = class(self.text, self.at, self.dialect, &mut self.problems) else {
                     self.problems.forget(mark);
                     self.unclosed += 1;
                     return self
@@ -318,7 +393,7 @@ impl<'t> Reader<'t> {
                 self.at = after;
                 Some(RuleBody::Lexeme(Regex::Set(set)))
             }
-            b'.' => {
+            b'.' if !self.is_ebnf() => {
                 self.at += 1;
                 Some(RuleBody::Lexeme(Regex::Set(super::super::CharSet::all())))
             }
@@ -326,6 +401,14 @@ impl<'t> Reader<'t> {
             _ => {
                 let from = self.at;
                 if let Some(name) = self.name() {
+                    if let Some(number) = macros::named(name).filter(|_| self.is_ebnf()) {
+                        self.space(true);
+                        if self.peek() != Some(b'(') {
+                            let message = format!("the macro {name} has no values");
+                            return self.fail(message, format!("write {name}(...)"));
+                        }
+                        return self.macro_call(number, from);
+                    }
                     if self.text[self.at..].trim_start_matches([' ', '\t']).starts_with("::=") {
                         self.at = from;
                         let message =
@@ -341,11 +424,16 @@ impl<'t> Reader<'t> {
     }
 
     fn literal(&mut self) -> Option<RuleBody> {
+        self.quoted().map(|text| RuleBody::Lexeme(Regex::text(text)))
+    }
+
+    /// The text between quotes.
+    pub(super) fn quoted(&mut self) -> Option<String> {
         let (open, mark) = (self.at, self.problems.mark());
         let mut text = String::new();
         let mut at = open + 1;
         while self.text.as_bytes().get(at) != Some(&b'"') {
-            let Some((code, next)) = character(self.text, at, &mut self.problems) else {
+            let Some((code, next)) = character(self.text, at, self.dialect, &mut self.problems) else {
                 self.problems.forget(mark);
                 self.unclosed += 1;
                 return self.fail("a literal that is not closed", "close it with \"; a quote in it is \\\"");
@@ -354,7 +442,7 @@ impl<'t> Reader<'t> {
             at = next;
         }
         self.at = at + 1;
-        Some(RuleBody::Lexeme(Regex::text(text)))
+        Some(text)
     }
 
     /// `<text>` or `<[7]>`; with `!` every token except this one.
@@ -426,7 +514,7 @@ impl<'t> Reader<'t> {
         Some((min, max))
     }
 
-    fn number(&mut self) -> Option<u32> {
+    pub(super) fn number(&mut self) -> Option<u32> {
         let digits = self.text[self.at..].bytes().take_while(u8::is_ascii_digit).count();
         let written = &self.text[self.at..self.at + digits];
         if written.is_empty() {
@@ -443,8 +531,25 @@ impl<'t> Reader<'t> {
 }
 
 /// The name at `at`.
-fn name_at(text: &str, at: usize) -> Option<&str> {
-    let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
-    let length = text.as_bytes()[at..].iter().take_while(|b| is_part(b)).count();
-    (length > 0).then(|| &text[at..at + length])
+fn name_at(text: &str, at: usize, dialect: Dialect) -> Option<&str> {
+    let is_ebnf = dialect == Dialect::Ebnf;
+    let is_part = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_') || is_ebnf && *b == b'.';
+    let bytes = &text.as_bytes()[at..];
+    let length = bytes.iter().take_while(|b| is_part(b)).count();
+    let is_name = length > 0 && !(is_ebnf && (bytes[0].is_ascii_digit() || bytes[..length] == *b"."));
+    is_name.then(|| &text[at..at + length])
+}
+
+/// Whether a rule is defined at `at`: its name, in EBNF its options, and `::=`.
+fn defines(text: &str, at: usize, dialect: Dialect) -> bool {
+    let Some(name) = name_at(text, at, dialect) else { return false };
+    let mut rest = &text[at + name.len()..];
+    if dialect == Dialect::Gbnf {
+        return rest.trim_start_matches([' ', '\t']).starts_with("::=");
+    }
+    if rest.starts_with('[') {
+        let Some(close) = rest.find([']', '\n', '\r']) else { return false };
+        rest = &rest[close + 1..];
+    }
+    rest.trim_start_matches([' ', '\t', '\n', '\r']).starts_with("::=")
 }

@@ -16,18 +16,25 @@ pub(super) const MAX_NESTED: usize = 64;
 /// [`ErrorKind::Constraint`] for a tag that no trigger starts, a trigger that starts no tag, an empty trigger,
 /// and a text trigger where free text is whole tokens; [`ErrorKind::Limit`] for contents that nest too deeply.
 pub fn rules(content: &Content) -> Result<Rules> {
-    let mut compiler =
-        Compiler { rules: vec![Rule { name: "~root".into(), body: RuleBody::Seq(Vec::new()) }], nested: 0 };
-    compiler.rules[0].body = compiler.content(content, &[])?;
-    Ok(Rules { rules: compiler.rules, start: RuleId(0) })
+    let mut rules = vec![Rule { name: "~root".into(), body: RuleBody::Seq(Vec::new()) }];
+    rules[0].body = compile_into(&mut rules, content)?;
+    Ok(Rules { rules, start: RuleId(0) })
 }
 
-struct Compiler {
-    rules: Vec<Rule>,
+/// Compiles `content`, whose parts may be `rules`; what it needs is added to them.
+///
+/// # Errors
+/// As [`rules`].
+pub(crate) fn compile_into(rules: &mut Vec<Rule>, content: &Content) -> Result<RuleBody> {
+    Compiler { rules, nested: 0 }.content(content, &[])
+}
+
+struct Compiler<'r> {
+    rules: &'r mut Vec<Rule>,
     nested: usize,
 }
 
-impl Compiler {
+impl Compiler<'_> {
     /// Makes a rule of what may be referenced more than once.
     fn rule(&mut self, name: String, body: RuleBody) -> RuleBody {
         self.rules.push(Rule { name, body });
@@ -45,8 +52,9 @@ impl Compiler {
             Content::Text(text) => lexeme(Regex::text(text)),
             Content::Rules(rules) => {
                 let prefix = format!("~{}:", self.rules.len());
-                RuleBody::Ref(append(&mut self.rules, rules, &prefix))
+                RuleBody::Ref(append(self.rules, rules, &prefix))
             }
+            Content::Rule(id) => RuleBody::Ref(*id),
             Content::AnyText { excludes, most } => {
                 let all: Vec<&str> = texts(ends).chain(excludes.iter().map(String::as_str)).collect();
                 lexeme(free(&all, *most))

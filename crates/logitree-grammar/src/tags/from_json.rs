@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::super::gbnf;
-use super::super::json_schema::Schema;
+use super::super::json_schema::{strict, JsonLayout, KeyOrder, PairForm, Schema, SchemaOptions, PAIR_FORMS};
 use super::super::pattern;
 use super::super::problems::Problems;
 use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
@@ -13,8 +13,8 @@ use super::compile::{mistake, MAX_NESTED};
 use super::{Content, Mark, Separated, Tag, Tags};
 use crate::Result;
 
-/// Reads a schema from JSON text; the flag is whether keys may come in any order.
-pub type SchemaReader<'s> = dyn Fn(&str, bool) -> Result<Arc<Schema>> + 's;
+/// Reads a schema from JSON text.
+pub type SchemaReader<'s> = dyn Fn(&str, &SchemaOptions) -> Result<Arc<Schema>> + 's;
 
 /// The structure that `value` describes: `{"type": "structural_tag", "format": ...}`, a format by itself, or the older
 /// `{"type": "structural_tag", "structures": [...], "triggers": [...]}`.
@@ -52,10 +52,14 @@ impl Reader<'_> {
 
     fn top(&mut self, value: &Value) -> Read<Content> {
         let place = self.object(value, "")?;
-        if place.object.get("type").and_then(Value::as_str) != Some("structural_tag") {
+        let given = |key: &str| place.object.get(key).filter(|value| !value.is_null());
+        let is_tag = match given("type") {
+            Some(kind) => kind.as_str() == Some("structural_tag"),
+            None => given("format").is_some(),
+        };
+        if !is_tag {
             return self.format(value, "");
         }
-        let given = |key: &str| place.object.get(key).filter(|value| !value.is_null());
         if let Some(format) = given("format") {
             self.only(place, &["format"]);
             return self.format(format, "/format");
@@ -87,8 +91,7 @@ impl Reader<'_> {
         let begin = self.text(place, "begin");
         let end = self.text(place, "end");
         let content = match place.object.get("schema") {
-            Some(Value::String(text)) => self.schema(text, &format!("{at}/schema"), false),
-            Some(schema) => self.schema(&schema.to_string(), &format!("{at}/schema"), false),
+            Some(schema) => self.schema(schema, &format!("{at}/schema"), &SchemaOptions::default()),
             None => self.problem(at, "no \"schema\"", "add it"),
         };
         Some(Tag { begin: Mark::Text(begin?), content: content?, end: vec![Mark::Text(end?)] })
@@ -221,6 +224,10 @@ impl Reader<'_> {
                 self.text(place, "value").map(Content::Text)
             }
             "json_schema" => self.json_schema(place),
+            "qwen_xml_parameter" => {
+                self.only(place, &["json_schema"]);
+                self.styled(place, SchemaOptions::default(), "qwen_xml")
+            }
             "grammar" | "regex" => self.grammar(place, &kind),
             "any_text" => {
                 self.only(place, &["excludes", "max_chars", "max_tokens"]);
@@ -279,21 +286,51 @@ impl Reader<'_> {
     }
 
     fn json_schema(&mut self, place: Place) -> Read<Content> {
-        self.only(place, &["json_schema", "style", "any_order"]);
-        let style = place.object.get("style").and_then(Value::as_str).unwrap_or("json");
-        if style != "json" {
-            let help = "write the parameters as a grammar";
-            self.problems.add_at(place.at, format!("the style {style:?} is not read"), help);
+        self.only(place, &["json_schema", "style", "any_order", "max_whitespace_cnt", "excludes"]);
+        let mut options = SchemaOptions::default();
+        if self.flag(place, "any_order", false) {
+            options.order = KeyOrder::Any;
         }
-        let any_order = self.flag(place, "any_order", false);
+        let most = self.count(place, "max_whitespace_cnt");
+        if most == Some(0) {
+            self.problems.add_at(place.at, "\"max_whitespace_cnt\" is 0", "the least is 1");
+        }
+        options.layout = most.map(|most| Arc::new(JsonLayout::with_blanks(most)));
+        if !self.excluded(place)?.is_empty() {
+            let help = "exclude them by the schema: {\"not\": {\"pattern\": ..}}";
+            self.problems.add_at(place.at, "\"excludes\" of json_schema are not read", help);
+        }
+        let style = match place.object.get("style") {
+            None | Some(Value::Null) => "json",
+            Some(style) => style.as_str().unwrap_or_default(),
+        };
+        self.styled(place, options, style)
+    }
+
+    /// A schema whose values are written in a style.
+    fn styled(&mut self, place: Place, mut options: SchemaOptions, style: &str) -> Read<Content> {
+        if style != "json" {
+            options.pairs = PairForm::named(style).map(Arc::new);
+            if options.pairs.is_none() {
+                let help = format!("known are json, {PAIR_FORMS}");
+                self.problems.add_at(place.at, format!("the style {style:?} is not known"), help);
+            }
+        }
         match place.object.get("json_schema") {
-            Some(schema) => self.schema(&schema.to_string(), &format!("{}/json_schema", place.at), any_order),
+            Some(schema) => self.schema(schema, &format!("{}/json_schema", place.at), &options),
             None => self.problem(place.at, "no \"json_schema\"", "add it"),
         }
     }
 
-    fn schema(&mut self, text: &str, at: &str, any_order: bool) -> Read<Content> {
-        match (self.schema)(text, any_order) {
+    /// A schema, or its text.
+    fn schema(&mut self, schema: &Value, at: &str, options: &SchemaOptions) -> Read<Content> {
+        let text = match schema {
+            Value::String(text) => {
+                serde_json::from_str(text).map_or_else(|_| text.clone(), |read| strict(&read).to_string())
+            }
+            schema => strict(schema).to_string(),
+        };
+        match (self.schema)(&text, options) {
             Ok(schema) => Some(one(RuleBody::Json(schema))),
             Err(error) => {
                 self.problems.take_at(at, &error);
@@ -307,9 +344,13 @@ impl Reader<'_> {
         self.only(place, &[key]);
         let text = self.text(place, key)?;
         let read = match kind {
-            "regex" => pattern::parse(&text, &pattern::PatternOptions::WHOLE)
-                .map(|regex| one(RuleBody::Lexeme(regex))),
-            _ => gbnf::parse(&text).map(Content::Rules),
+            "regex" => {
+                // XGrammar's dot is any character.
+                let mut options = pattern::PatternOptions::WHOLE;
+                options.flags.dot_all = true;
+                pattern::parse(&text, &options).map(|regex| one(RuleBody::Lexeme(regex)))
+            }
+            _ => gbnf::parse_ebnf(&text, "root").map(Content::Rules),
         };
         match read {
             Ok(content) => Some(content),

@@ -14,12 +14,13 @@
 mod compile;
 mod from_json;
 
+pub(crate) use compile::compile_into;
 pub use compile::rules;
 pub use from_json::{from_json, SchemaReader};
 
 use serde::{Deserialize, Serialize};
 
-use super::rules::{Rules, TokenName, TokenNames};
+use super::rules::{RuleId, Rules, TokenName, TokenNames};
 
 /// The begin or end of a tag, or its trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -36,7 +37,7 @@ pub enum Mark {
 
 impl Mark {
     /// Its characters, if it may be text.
-    fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Mark::Text(text) | Mark::Either(text) => Some(text),
             Mark::Token(_) => None,
@@ -44,7 +45,7 @@ impl Mark {
     }
 
     /// Its token, if it may be a token.
-    fn token(&self) -> Option<TokenName> {
+    pub(crate) fn token(&self) -> Option<TokenName> {
         match self {
             Mark::Text(_) => None,
             Mark::Token(name) => Some(name.clone()),
@@ -53,7 +54,7 @@ impl Mark {
     }
 
     /// The rest of this begin mark after `trigger`; `None` if it does not start with it.
-    fn behind(&self, trigger: &Mark) -> Option<&str> {
+    pub(crate) fn behind(&self, trigger: &Mark) -> Option<&str> {
         let name = |mark: &Mark| match mark {
             Mark::Text(_) | Mark::Either(_) => None,
             Mark::Token(name) => Some(name.clone()),
@@ -79,6 +80,8 @@ pub enum Content {
     Text(String),
     /// A grammar.
     Rules(Rules),
+    /// A rule of the rules that the content becomes a part of.
+    Rule(RuleId),
     /// Any text that contains none of `excludes` and no end mark of the surrounding tag.
     AnyText {
         /// Strings that it must not contain.

@@ -2,10 +2,12 @@
 
 mod ast;
 mod earley;
+mod ebnf;
 mod gbnf;
 mod intersection;
 mod lark;
 mod lazy;
+mod pairs;
 mod syntaxes;
 mod tags;
 mod triggers;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{json, Value};
 
 use logitree_grammar::gbnf;
-use logitree_grammar::json_schema::{load, KeyOrder, SchemaOptions};
+use logitree_grammar::json_schema::{load, SchemaOptions};
 use logitree_grammar::rules::{Rules, TokenName};
 use logitree_grammar::tags::{from_json, rules, Content, Mark, Tag, Tags};
 use logitree_grammar::Result;
@@ -13,10 +13,7 @@ use logitree_testing::gbnf_writer::show;
 use logitree_testing::rules::check;
 
 fn read(value: &Value) -> Result<Rules> {
-    let schema = |text: &str, any_order: bool| {
-        let order = if any_order { KeyOrder::Any } else { KeyOrder::Schema };
-        load(text, &SchemaOptions { order, ..SchemaOptions::default() }, &[]).map(Arc::new)
-    };
+    let schema = |text: &str, options: &SchemaOptions| load(text, options, &[]).map(Arc::new);
     rules(&from_json(value, &schema)?)
 }
 
@@ -258,8 +255,8 @@ fn every_mistake_has_its_place_and_a_way_out() {
         (json!({"type": "grammar", "grammar": "root ::= a"}), "the rule \"a\" is used and not defined"),
         (json!({"type": "json_schema", "json_schema": {"type": "strin"}}), "(at /json_schema)"),
         (
-            json!({"type": "json_schema", "json_schema": true, "style": "qwen_xml"}),
-            "the style \"qwen_xml\" is not read",
+            json!({"type": "json_schema", "json_schema": true, "style": "html"}),
+            "the style \"html\" is not known",
         ),
         (json!({"type": "any_text", "max_tokens": 3}), "does not describe text"),
         (json!({"type": "any_text", "max_chars": -3}), "\"max_chars\" is no count"),

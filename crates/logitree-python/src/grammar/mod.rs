@@ -125,6 +125,13 @@ impl PyGrammar {
         PyGrammar::read(py, Syntax::Gbnf { text: sources::required(text, "text")?, root: root.into() })
     }
 
+    /// A grammar in XGrammar's EBNF, from the rule `root`: macros, rules with options, look-ahead.
+    #[staticmethod]
+    #[pyo3(signature = (text, root="root"))]
+    fn ebnf(py: Python<'_>, text: &Bound<'_, PyAny>, root: &str) -> PyResult<PyGrammar> {
+        PyGrammar::read(py, Syntax::Ebnf { text: sources::required(text, "text")?, root: root.into() })
+    }
+
     /// A grammar in llguidance's Lark, from its rule `start`; `grammars` maps the names of its `@name` references.
     #[staticmethod]
     #[pyo3(signature = (text, *, grammars=None))]

@@ -73,6 +73,8 @@ fn leaf(source: &Syntax) -> String {
         Syntax::Regex(pattern) => format!("Grammar.regex({})", quoted(pattern)),
         Syntax::Gbnf { text, root } if root == "root" => format!("Grammar.gbnf({})", quoted(text)),
         Syntax::Gbnf { text, root } => format!("Grammar.gbnf({}, {})", quoted(text), quoted(root)),
+        Syntax::Ebnf { text, root } if root == "root" => format!("Grammar.ebnf({})", quoted(text)),
+        Syntax::Ebnf { text, root } => format!("Grammar.ebnf({}, {})", quoted(text), quoted(root)),
         Syntax::Lark { text, .. } => format!("Grammar.lark({})", quoted(text)),
         Syntax::JsonSchema { text, .. } => format!("Grammar.json_schema({})", quoted(text)),
         Syntax::Tags { tags, .. } => {
