@@ -8,18 +8,19 @@ pub fn bit(words: &[u32], id: TokenId) -> bool {
     words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 == 1)
 }
 
-/// Adds `id`.
+/// Adds `id`; an id past the words is left out.
 #[inline]
 pub fn insert_bit(words: &mut [u32], id: TokenId) {
-    insert_bit_if(words, id, true);
+    if let Some(word) = words.get_mut(id as usize / 32) {
+        *word |= 1 << (id % 32);
+    }
 }
 
-/// Adds `id` if `wanted`, without a branch on it.
+/// Adds `id` if `wanted`, without a branch on it. Panics for an id past the words: where such an id is left out instead,
+/// the walk over a table takes a tenth longer.
 #[inline]
 pub fn insert_bit_if(words: &mut [u32], id: TokenId, wanted: bool) {
-    if let Some(word) = words.get_mut(id as usize / 32) {
-        *word |= u32::from(wanted) << (id % 32);
-    }
+    words[id as usize / 32] |= u32::from(wanted) << (id % 32);
 }
 
 /// Removes `id`.

@@ -12,7 +12,7 @@ use super::below::Below;
 use super::node::{Packed, MAX_DEPTH};
 use super::table::{Loops, StateNumber, Table};
 use super::TokenTrie;
-use crate::mask::{insert_bit, insert_bit_if, insert_bits};
+use crate::mask::insert_bit_if;
 use crate::Result;
 use std::hint::select_unpredictable;
 use std::ops::Range;
@@ -192,11 +192,13 @@ impl TokenTrie {
                 at = entry.skip as usize;
                 continue;
             }
-            insert_bit(set, node.slot());
+            insert_bit_if(set, node.slot(), true);
             let first_below = self.nodes[entry.start as usize + 1].byte();
             let may_loop = !first_below.is_ascii() || table.step(next, first_below) == next;
             if may_loop && known.of(table, next).take(&below[entry.below as usize]) {
-                insert_bits(set, self.run(entry.start as usize, entry.end as usize));
+                for &id in self.run(entry.start as usize, entry.end as usize) {
+                    insert_bit_if(set, id, true);
+                }
                 at = entry.skip as usize;
             } else {
                 states[parent_depth + 1] = next;
