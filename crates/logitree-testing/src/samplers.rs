@@ -1,15 +1,10 @@
-//! Every sampler as one row, so that the laws and the hostile inputs meet them all: a new sampler is one line here.
-//!
-//! A row builds its sampler from four knobs of 0 to 1; at their ends it is mostly switched off or at its
-//! strongest, over a world: the vocabulary that the ids belong to.
+//! Every sampler of the table, built from knobs, so that the laws and the hostile inputs meet them all: a new sampler
+//! needs nothing here.
 
-use logitree_sampling::{
-    presets, AdaptiveP, Breakers, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Greedy, HfTopH, HfTopK,
-    HfTopP, HfTypP, Infill, LogitBias, MinK, MinP, Mirostat, MirostatV2, NoRepeatNgram, PLess, Params,
-    Penalties, Pieces, Sampler, Seed, SharedPieces, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TsTopK,
-    TsTopNSigma, TypP, Xtc,
-};
+use logitree_sampling::registry::{Kind, ParameterRow, SamplerRow};
+use logitree_sampling::{presets, Breakers, Chain, Dist, Params, Pieces, Sampler, Seed, SharedPieces, Value};
 use proptest::prelude::*;
+use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
 /// Which token of the whole vocabulary each id stands for; `None`: itself.
@@ -76,24 +71,17 @@ impl Pieces for Digits {
     }
 }
 
-/// Four numbers from 0 to 1.
+/// Four numbers from 0 to 1, or `DEFAULT`: one for each number among a sampler's parameters. 0 and 1 are the edges of its
+/// range.
 pub type Knobs = [f32; 4];
 
-/// Random knobs, often at their ends.
-pub fn knobs() -> impl Strategy<Value = Knobs> {
-    let knob = || prop_oneof![1 => Just(0f32), 1 => Just(1f32), 6 => 0f32..1.0];
-    [knob(), knob(), knob(), knob()]
-}
+/// The knob that leaves a parameter at its default.
+const DEFAULT: f32 = -1.0;
 
-/// One sampler.
-#[derive(Debug)]
-pub struct Row {
-    pub name: &'static str,
-    pub build: fn(Knobs, Seed, &World) -> Box<dyn Sampler>,
-    /// What stays above -inf keeps its logit.
-    pub filters: bool,
-    /// How it treats candidates that only changed places.
-    pub order: Order,
+/// Random knobs, often at the edges or the default.
+pub fn knobs() -> impl Strategy<Value = Knobs> {
+    let knob = || prop_oneof![1 => Just(0f32), 1 => Just(1f32), 1 => Just(DEFAULT), 6 => 0f32..1.0];
+    [knob(), knob(), knob(), knob()]
 }
 
 /// Whether the order of the candidates may be seen in the result.
@@ -107,108 +95,98 @@ pub enum Order {
     Matters,
 }
 
-fn boxed(sampler: impl Sampler + 'static) -> Box<dyn Sampler> {
-    Box::new(sampler)
+/// What a sampler promises beyond the laws of all: whether what stays above -inf keeps its logit, and how it treats
+/// candidates that only changed places.
+pub fn promises(row: &SamplerRow) -> (bool, Order) {
+    match row.name {
+        "top_k" | "typ_p" | "min_p" | "xtc" | "mirostat" | "mirostat_v2" | "min_k" | "hf_top_h"
+        | "hf_top_k" | "ts_top_k" | "greedy" | "dist" => (true, Order::Free),
+        "top_n_sigma" | "top_p" | "epsilon_cutoff" | "eta_cutoff" | "top_h" | "p_less" | "hf_top_p"
+        | "hf_typ_p" | "ts_top_n_sigma" => (true, Order::Rounds),
+        "no_repeat_ngram" => (true, Order::Matters),
+        "temp" | "temp_ext" => (false, Order::Free),
+        "edt" => (false, Order::Rounds),
+        _ => (false, Order::Matters),
+    }
 }
 
 fn few(x: f32, most: usize) -> usize {
     (x * most as f32) as usize
 }
 
-const fn row(
-    name: &'static str,
-    filters: bool,
-    order: Order,
-    build: fn(Knobs, Seed, &World) -> Box<dyn Sampler>,
-) -> Row {
-    Row { name, build, filters, order }
+/// The number that a knob means: an edge, the default, or one between 0 or the low edge and twice the default or more.
+/// Where the range is open, an edge is well beyond the default.
+fn number(parameter: &ParameterRow, knob: f32) -> f64 {
+    let default = Value::from(parameter.default).number().unwrap_or_default();
+    let scale = default.abs().max(1.0);
+    let usual = match parameter.kind {
+        // It counts candidates times the range of the logits.
+        _ if parameter.keyword == "min_k" => 40.0,
+        Kind::Float => (2.0 * default.abs()).max(1.0),
+        _ => (2.0 * default.abs()).max(5.0),
+    };
+    let (low, from) = match parameter.range.0 {
+        Included(x) => (x, x),
+        Excluded(x) => (x + 0.1, x + 0.1),
+        Unbounded => (-scale, 0.0),
+    };
+    let (high, to) = match parameter.range.1 {
+        Included(x) => (x, x.min(usual)),
+        Excluded(x) => (x - 0.1, (x - 0.1).min(usual)),
+        Unbounded => (4.0 * usual, usual),
+    };
+    match knob {
+        DEFAULT => default,
+        0.0 => low,
+        1.0 => high,
+        // A tenth of the knobs means the start itself.
+        _ => from + (to - from) * f64::from(knob * 1.1 - 0.1).max(0.0),
+    }
 }
 
-/// Every sampler.
-pub const ROWS: &[Row] = &[
-    row("logit_bias", false, Order::Matters, |k, _, w| {
-        let biases = [(3, k[0] * 8.0 - 4.0), (7, k[1] * 90.0 - 45.0), (9, k[2])];
-        let biases = biases.map(|(id, by)| (w.here(id), by));
-        boxed(LogitBias::new(&biases[..few(k[3], 3)]).unwrap())
-    }),
-    row("penalties", false, Order::Matters, |k, _, _| {
-        let last_n = few(k[0], 80) as i32 - 1;
-        boxed(Penalties::new(last_n, 1.0 + few(k[1], 3) as f32 * 0.3, k[2], (k[3] - 0.3).max(0.0)).unwrap())
-    }),
-    row("dry", false, Order::Matters, |k, seed, w| {
-        let breakers = [vec![w.here(5)], vec![w.here(1), w.here(2)]];
-        let (allowed, last_n) = (few(k[2], 4) as i32, few(k[3], 80) as i32 - 1);
-        let breakers = &breakers[..seed.seed as usize % 3];
-        boxed(
-            Dry::new(k[0] * 4.0 - 1.0, 0.9 + k[1], allowed, last_n, Breakers::new(breakers).unwrap())
-                .unwrap(),
-        )
-    }),
-    row("top_n_sigma", true, Order::Rounds, |k, _, _| boxed(TopNSigma::new(k[0] * 3.0 - 0.2).unwrap())),
-    row("top_k", true, Order::Free, |k, _, _| boxed(TopK::new(few(k[0] * k[1], 300) as i32))),
-    row("typ_p", true, Order::Free, |k, _, _| boxed(TypP::new(k[0], few(k[1] * k[2], 9)).unwrap())),
-    row("top_p", true, Order::Rounds, |k, _, _| boxed(TopP::new(k[0], few(k[1] * k[2], 9)).unwrap())),
-    row("min_p", true, Order::Free, |k, _, _| boxed(MinP::new(k[0] * k[0], few(k[1] * k[2], 9)).unwrap())),
-    row("xtc", true, Order::Free, |k, seed, _| {
-        boxed(Xtc::new(k[0], k[1] * 0.6, few(k[2] * k[3], 5), seed).unwrap())
-    }),
-    row("temp", false, Order::Free, |k, _, _| boxed(Temp::new(k[0] * 2.0).unwrap())),
-    row("temp_ext", false, Order::Free, |k, _, _| {
-        boxed(TempExt::new(k[0] * 2.0, k[1] * 1.5, k[2] * 2.0).unwrap())
-    }),
-    row("infill", false, Order::Matters, |_, _, w| {
-        boxed(Infill::new(SharedPieces(Arc::new(Digits::new(w)))))
-    }),
-    row("mirostat", true, Order::Free, |k, seed, _| {
-        let n_vocab = (seed.seed % 2 == 1).then_some((seed.seed % 200_000) as i32);
-        let m = 1 + few(k[2], 200) as i32;
-        boxed(Mirostat::new(n_vocab, k[0] * 9.0, k[1] * 1.4 - 0.2, m, seed).unwrap())
-    }),
-    row("mirostat_v2", true, Order::Free, |k, seed, _| {
-        boxed(MirostatV2::new(k[0] * 9.0, k[1] * 1.4 - 0.2, seed).unwrap())
-    }),
-    row("adaptive_p", false, Order::Matters, |k, seed, _| {
-        boxed(AdaptiveP::new(k[0] * 1.3 - 0.2, k[1], seed).unwrap())
-    }),
-    row("no_repeat_ngram", true, Order::Matters, |k, _, _| {
-        boxed(NoRepeatNgram::new(few(k[0], 4) as i32).unwrap())
-    }),
-    row("epsilon_cutoff", true, Order::Rounds, |k, _, _| {
-        boxed(EpsilonCutoff::new(k[0] * k[1] * 0.9, few(k[2], 5)).unwrap())
-    }),
-    row("eta_cutoff", true, Order::Rounds, |k, _, _| {
-        boxed(EtaCutoff::new(k[0] * k[1] * 0.9, few(k[2], 5)).unwrap())
-    }),
-    row("top_h", true, Order::Rounds, |k, _, _| boxed(TopH::new(k[0]).unwrap())),
-    row("min_k", true, Order::Free, |k, _, _| boxed(MinK::new(k[0] * 40.0).unwrap())),
-    row("p_less", true, Order::Rounds, |k, _, _| boxed(PLess::new(k[0] > 0.5))),
-    row("edt", false, Order::Rounds, |k, _, _| {
-        boxed(Edt::new(k[0] * 2.0, few(k[1], 3) as f32 * 0.5, 0.1 + k[2] * 0.9).unwrap())
-    }),
-    row("hf_top_h", true, Order::Free, |k, _, _| boxed(HfTopH::new(k[0]).unwrap())),
-    row("hf_top_k", true, Order::Free, |k, _, _| {
-        boxed(HfTopK::new(few(k[0] * k[1], 300) as i32, few(k[2], 5)))
-    }),
-    row("hf_top_p", true, Order::Rounds, |k, _, _| boxed(HfTopP::new(k[0], few(k[1] * k[2], 9)).unwrap())),
-    row("hf_typ_p", true, Order::Rounds, |k, _, _| boxed(HfTypP::new(k[0], few(k[1] * k[2], 9)).unwrap())),
-    row("ts_top_k", true, Order::Free, |k, _, _| boxed(TsTopK::new(few(k[0] * k[1], 300) as i32))),
-    row("ts_top_n_sigma", true, Order::Rounds, |k, _, _| boxed(TsTopNSigma::new(k[0] * 3.0 - 0.2).unwrap())),
-    row("greedy", true, Order::Free, |_, _, _| boxed(Greedy)),
-    row("dist", true, Order::Free, |_, seed, _| boxed(Dist::new(seed).unwrap())),
-];
+/// The sampler of the row that the knobs mean, over a world: the vocabulary that the ids belong to.
+pub fn build(row: &SamplerRow, knobs: Knobs, seed: Seed, world: &World) -> Box<dyn Sampler> {
+    let mut each = knobs.into_iter().cycle();
+    let value = |parameter: &ParameterRow| match parameter.kind {
+        Kind::Float => number(parameter, each.next().unwrap()).into(),
+        Kind::Int | Kind::Count => Value::Int(number(parameter, each.next().unwrap()) as i32),
+        Kind::Truth => Value::Truth(each.next().unwrap() > 0.5),
+        Kind::OptionalInt => (seed.seed % 2 == 1).then_some((seed.seed % 200_000) as i32).into(),
+        Kind::Seed => seed.into(),
+        Kind::Biases => {
+            let [a, b, c, n] = knobs.map(|k| k.max(0.0));
+            let biases = [(3, a * 8.0 - 4.0), (7, b * 90.0 - 45.0), (9, c)];
+            let biases = biases.map(|(id, by)| (world.here(id), by));
+            biases[..few(n, 3)].to_vec().into()
+        }
+        Kind::Breakers => {
+            let breakers = [vec![world.here(5)], vec![world.here(1), world.here(2)]];
+            Breakers::new(&breakers[..seed.seed as usize % 3]).unwrap().into()
+        }
+        Kind::Pieces => SharedPieces(Arc::new(Digits::new(world))).into(),
+    };
+    let values: Vec<Value> = row.parameters.iter().map(value).collect();
+    let names = row.parameters.iter().map(|parameter| parameter.name);
+    row.build_with(&names.zip(values).collect::<Vec<_>>()).unwrap()
+}
 
-/// A chain of the row's sampler that selects.
-pub fn complete(row: &Row, knobs: Knobs, seed: Seed, world: &World) -> Chain {
-    let sampler = (row.build)(knobs, seed, world);
+/// The sampler, and if it does not select, a draw after it.
+pub fn selecting(sampler: Box<dyn Sampler>, seed: Seed) -> Chain {
     let mut samplers = vec![sampler];
     if !samplers[0].selects() {
-        samplers.push(boxed(Dist::new(seed).unwrap()));
+        samplers.push(Box::new(Dist::new(seed).unwrap()));
     }
     Chain::new(samplers).unwrap()
 }
 
+/// A chain of the row's sampler that selects.
+pub fn complete(row: &SamplerRow, knobs: Knobs, seed: Seed, world: &World) -> Chain {
+    selecting(build(row, knobs, seed, world), seed)
+}
+
 /// The whole chains, most of their samplers switched on by the knobs.
-pub fn whole_chains(k: Knobs, seed: Seed) -> Vec<Chain> {
+pub fn whole_chains(knobs: Knobs, seed: Seed) -> Vec<Chain> {
+    let k = knobs.map(|knob| knob.max(0.0));
     let busy = Params::default()
         .seed(seed.seed)
         .rng(seed.generator)

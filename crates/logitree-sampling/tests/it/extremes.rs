@@ -1,13 +1,13 @@
 //! Every sampler and whole chain over hostile logits and with the most extreme parameters that its constructor takes,
 //! in both modes: an allowed token above -inf and probabilities that sum to one, or a typed error that is listed here.
 
+use logitree_sampling::registry::{Kind, ParameterRow, SamplerRow, SAMPLERS};
 use logitree_sampling::{
-    presets, AdaptiveP, Breakers, Chain, Dist, Dry, Edt, EpsilonCutoff, EtaCutoff, Generator, HfTopH, HfTopK,
-    HfTopP, HfTypP, LogitBias, MinK, MinP, Mirostat, MirostatV2, Mode, Params, Penalties, Sampler, Seed,
-    Steering, Temp, TempExt, TopH, TopK, TopNSigma, TopP, TsTopK, TsTopNSigma, TypP, Xtc,
+    presets, AdaptiveP, Breakers, Chain, Dist, Dry, EpsilonCutoff, ErrorKind, EtaCutoff, Generator, HfTopK,
+    HfTopP, HfTypP, LogitBias, MinP, Mirostat, MirostatV2, Mode, Params, Penalties, Result, Sampler, Seed,
+    Steering, Temp, TempExt, TopNSigma, TopP, TypP, Value, Xtc,
 };
-use logitree_sampling::{ErrorKind, Result};
-use logitree_testing::samplers::{complete, whole_chains, Knobs, World, ROWS};
+use logitree_testing::samplers::{complete, selecting, whole_chains, Knobs, World};
 use logitree_tokens::mask::AllowedTokens;
 use std::time::{Duration, Instant};
 use xxhash_rust::xxh3::xxh3_64;
@@ -48,81 +48,72 @@ fn add(all: &mut Vec<Box<dyn Sampler>>, made: Result<impl Sampler + 'static>) {
     all.extend(made.map(|sampler| Box::new(sampler) as Box<dyn Sampler>));
 }
 
-/// What the constructors take at their ends, each by itself.
+/// Numbers at the ends of what constructors take, and some between.
+const NUMBERS: [f32; 12] = [0.0, -0.0, 1.0, -1.0, 1e-45, 1e-38, 1e-30, 0.5, 1e30, 1e38, f32::MAX, f32::MIN];
+
+/// The default and the extremes of a parameter.
+fn ends(parameter: &ParameterRow) -> Vec<Value> {
+    let mut ends = match parameter.kind {
+        Kind::Float => NUMBERS.map(Value::Float).to_vec(),
+        Kind::Int | Kind::Count | Kind::OptionalInt => {
+            [i32::MIN, -1, 0, 1, 2, 7, 1 << 20, i32::MAX].map(Value::Int).to_vec()
+        }
+        Kind::Truth => vec![true.into()],
+        Kind::Seed => return vec![SEED.into()],
+        Kind::Biases => return NUMBERS.map(|x| vec![(0, x), (1, -x), (5, x)].into()).to_vec(),
+        Kind::Breakers => return vec![Breakers::new(&[vec![3]]).unwrap().into()],
+        Kind::Pieces => vec![],
+    };
+    ends.push(parameter.default.into());
+    ends
+}
+
+/// The samplers of a row with the extremes of its parameters, as far as it takes them: all combinations, or some
+/// hundreds of them in which each value meets many others.
+fn extremes_of(row: &SamplerRow) -> Vec<Box<dyn Sampler>> {
+    const MOST: usize = 1200;
+    let names: Vec<&str> = row.parameters.iter().map(|parameter| parameter.name).collect();
+    let ends: Vec<Vec<Value>> = row.parameters.iter().map(ends).collect();
+    let combinations: usize = ends.iter().map(Vec::len).product();
+    let build = |at: usize| {
+        // A prime step visits no combination twice.
+        let mut rest = at * 7919 % combinations;
+        let values = ends.iter().map(|ends| {
+            let value = ends[rest % ends.len()].clone();
+            rest /= ends.len();
+            value
+        });
+        let given: Vec<(&str, Value)> = names.iter().copied().zip(values).collect();
+        row.build_with(&given).ok()
+    };
+    (0..combinations).filter_map(build).take(MOST).collect()
+}
+
+/// The extremes of every sampler, and of `min_keep` what the table cannot write.
 fn extremes() -> Vec<Box<dyn Sampler>> {
     let mut all: Vec<Box<dyn Sampler>> = Vec::new();
-    let numbers = [0.0, -0.0, 1.0, -1.0, 1e-45, 1e-38, 1e-30, 0.5, 1e30, 1e38, f32::MAX, f32::MIN];
-    for x in numbers {
-        for keep in [0, 1, 7, usize::MAX] {
-            add(&mut all, TopP::new(x, keep));
-            add(&mut all, MinP::new(x, keep));
-            add(&mut all, TypP::new(x, keep));
-            for t in [-1.0, 0.0, 1e-45, 0.5, 1.0] {
-                add(&mut all, Xtc::new(x, t, keep, SEED));
-            }
-        }
-        add(&mut all, Temp::new(x));
-        add(&mut all, TopNSigma::new(x));
-        add(&mut all, LogitBias::new(&[(0, x), (1, -x), (5, x)]));
-        for y in [0.0, 1.0, -1.0, 1e30, f32::MAX, f32::MIN] {
-            for exponent in [0.0, 1e-45, 1.0, f32::MAX] {
-                add(&mut all, TempExt::new(x, y, exponent));
-            }
-            for last_n in [-1, 1, i32::MAX] {
-                add(&mut all, Penalties::new(last_n, x, y, 0.0));
-                add(&mut all, Penalties::new(last_n, 1.0, x, y));
-                for allowed in [i32::MIN, -1, 0, 2, i32::MAX] {
-                    add(&mut all, Dry::new(x, y, allowed, last_n, Breakers::new(&[vec![3]]).unwrap()));
-                }
-            }
-            for m in [1, 100, i32::MAX] {
-                for n_vocab in [None, Some(1), Some(i32::MAX)] {
-                    add(&mut all, Mirostat::new(n_vocab, x, y, m, SEED));
-                }
-            }
-            add(&mut all, MirostatV2::new(x, y, SEED));
-            add(&mut all, AdaptiveP::new(x, y, SEED));
+    for row in SAMPLERS.iter().filter(|row| row.parameters.iter().all(|p| p.kind != Kind::Pieces)) {
+        let before = all.len();
+        all.extend(extremes_of(row));
+        assert!(all.len() > before, "{} takes none of its extremes", row.name);
+    }
+    for x in NUMBERS {
+        let keep = usize::MAX;
+        add(&mut all, TopP::new(x, keep));
+        add(&mut all, MinP::new(x, keep));
+        add(&mut all, TypP::new(x, keep));
+        add(&mut all, EpsilonCutoff::new(x, keep));
+        add(&mut all, EtaCutoff::new(x, keep));
+        add(&mut all, HfTopP::new(x, keep));
+        add(&mut all, HfTypP::new(x, keep));
+        for t in [-1.0, 0.0, 1e-45, 0.5, 1.0] {
+            add(&mut all, Xtc::new(x, t, keep, SEED));
         }
     }
     for k in [i32::MIN, -1, 0, 1, 2, 1 << 20, i32::MAX] {
-        all.push(Box::new(TopK::new(k)));
-        all.push(Box::new(TsTopK::new(k)));
-        all.push(Box::new(HfTopK::new(k, 0)));
-        all.push(Box::new(HfTopK::new(k, usize::MAX)));
-    }
-    all.extend(beyond(&numbers));
-    all
-}
-
-/// The same of what llama.cpp lacks.
-fn beyond(numbers: &[f32]) -> Vec<Box<dyn Sampler>> {
-    let mut all: Vec<Box<dyn Sampler>> = Vec::new();
-    for &x in numbers {
-        for keep in [0, 1, 7, usize::MAX] {
-            add(&mut all, EpsilonCutoff::new(x, keep));
-            add(&mut all, EtaCutoff::new(x, keep));
-            add(&mut all, HfTopP::new(x, keep));
-            add(&mut all, HfTypP::new(x, keep));
-        }
-        add(&mut all, TopH::new(x));
-        add(&mut all, TsTopNSigma::new(x));
-        add(&mut all, HfTopH::new(x));
-        add(&mut all, MinK::new(x));
-        for theta in [0.0, 1e-45, 1.0, 1e30, f32::MAX] {
-            for n in [1e-45, 0.8, 1.0] {
-                add(&mut all, Edt::new(x, theta, n));
-            }
-        }
+        add(&mut all, Ok(HfTopK::new(k, usize::MAX)));
     }
     all
-}
-
-fn selecting(sampler: Box<dyn Sampler>) -> Chain {
-    let mut samplers = vec![sampler];
-    if !samplers[0].selects() {
-        samplers.push(Box::new(Dist::new(SEED).unwrap()));
-    }
-    Chain::new(samplers).unwrap()
 }
 
 /// Some steps over these logits. What is picked is allowed, above -inf and possible; errors are those that the logits
@@ -184,7 +175,7 @@ fn every_sampler_and_chain_handles_every_shape() {
     let knobs: [Knobs; 5] = [[0.0; 4], [1.0; 4], [0.5; 4], [0.9, 0.1, 0.6, 0.2], [0.05, 0.95, 0.3, 0.99]];
     for (what, logits) in shapes() {
         for k in knobs {
-            let rows = ROWS.iter().map(|row| complete(row, k, SEED, &World::default()));
+            let rows = SAMPLERS.iter().map(|row| complete(row, k, SEED, &World::default()));
             for chain in rows.chain(whole_chains(k, SEED)) {
                 for mut chain in both(chain) {
                     hold(&mut chain, &logits, what);
@@ -204,7 +195,7 @@ fn extreme_parameters_handle_every_shape() {
             if logits.len() > 40 && at % 11 != logits.len() % 11 {
                 continue;
             }
-            for mut chain in both(selecting(sampler.clone())) {
+            for mut chain in both(selecting(sampler.clone(), SEED)) {
                 hold(&mut chain, &logits, what);
             }
         }
@@ -259,7 +250,7 @@ fn pairs_of_extreme_samplers_handle_every_shape() {
 #[test]
 fn bad_logits_are_errors_that_name_them() {
     for k in [[0.0; 4], [0.5; 4], [1.0; 4]] {
-        let rows = ROWS.iter().map(|row| complete(row, k, SEED, &World::default()));
+        let rows = SAMPLERS.iter().map(|row| complete(row, k, SEED, &World::default()));
         for chain in rows.chain(whole_chains(k, SEED)) {
             for mut chain in both(chain) {
                 let before = chain.snapshot();
@@ -312,7 +303,7 @@ fn sixteen_million_candidates_take_bounded_time() {
     const MOST: Duration = Duration::from_secs(60);
     let logits: Vec<f32> =
         (0..1u32 << 24).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 12) as f32 / 2e5).collect();
-    for row in ROWS {
+    for row in SAMPLERS {
         // infill is for what top_k leaves: it compares texts.
         if row.name == "infill" {
             continue;
@@ -329,7 +320,7 @@ fn sixteen_million_candidates_take_bounded_time() {
 #[test]
 fn damaged_snapshots_are_refused() {
     for k in [[0.4; 4], [0.9; 4]] {
-        let rows = ROWS.iter().map(|row| complete(row, k, SEED, &World::default()));
+        let rows = SAMPLERS.iter().map(|row| complete(row, k, SEED, &World::default()));
         let chains: Vec<Chain> = rows.chain(whole_chains(k, SEED)).collect();
         let snapshots: Vec<Vec<u8>> = chains
             .iter()
@@ -377,7 +368,7 @@ fn forged_snapshots_are_refused_or_usable() {
         [0, 1, 2, 255, 1 << 31, 0x7fc0_0000, 0xff80_0000, u64::from(u32::MAX), 1 << 40, 1 << 63, u64::MAX];
     for generator in Generator::ALL {
         let seed = Seed { generator, ..SEED };
-        let rows = ROWS.iter().map(|row| complete(row, [0.5; 4], seed, &World::default()));
+        let rows = SAMPLERS.iter().map(|row| complete(row, [0.5; 4], seed, &World::default()));
         for chain in rows.chain(whole_chains([0.5; 4], seed)) {
             let mut started = chain.clone();
             for _ in 0..4 {

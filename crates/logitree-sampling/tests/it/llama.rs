@@ -1,25 +1,23 @@
 //! Fast paths against llama.cpp's own steps: chains of its samplers leave the same survivors and pick the same token as
 //! in parity mode, over random logits, histories and states, but where equal logits or rounding decide.
 
+use logitree_sampling::registry::{SamplerRow, SAMPLERS};
 use logitree_sampling::{Chain, Dist, Generator, Mode, Sampler, Seed};
-use logitree_testing::samplers::{knobs, Knobs, Order, Row, World, ROWS};
+use logitree_testing::samplers::{build, complete, knobs, promises, Knobs, Order, World};
 use logitree_tokens::mask::AllowedTokens;
 use proptest::prelude::*;
 
 /// The samplers that llama.cpp has, and tsampler's two of its own.
-fn rows() -> impl Iterator<Item = &'static Row> {
-    let seed = Seed::mt19937(1);
-    let is_known = move |row: &&Row| {
-        logitree_testing::samplers::complete(row, [0.5; 4], seed, &World::default())
-            .with_mode(Mode::Parity)
-            .is_ok()
-    };
-    ROWS.iter().filter(is_known)
+fn rows() -> impl Iterator<Item = &'static SamplerRow> {
+    SAMPLERS.iter().filter(|row| {
+        let chain = complete(row, [0.5; 4], Seed::mt19937(1), &World::default());
+        chain.with_mode(Mode::Parity).is_ok()
+    })
 }
 
 /// The samplers in a chain that selects.
 fn chain(case: &Case) -> Chain {
-    let build = |(row, knobs): &(&Row, Knobs)| (row.build)(*knobs, case.seed, &World::default());
+    let build = |&(row, knobs): &(&SamplerRow, Knobs)| build(row, knobs, case.seed, &World::default());
     let mut samplers: Vec<Box<dyn Sampler>> = case.rows.iter().map(build).collect();
     // Nothing follows a sampler that selects.
     let end = samplers.iter().position(|sampler| sampler.selects());
@@ -32,7 +30,7 @@ fn chain(case: &Case) -> Chain {
 
 #[derive(Debug, Clone)]
 struct Case {
-    rows: Vec<(&'static Row, Knobs)>,
+    rows: Vec<(&'static SamplerRow, Knobs)>,
     steps: Vec<Vec<f32>>,
     /// Accepted before the first step; few different ones, so that some repeat.
     history: Vec<u32>,
@@ -139,7 +137,7 @@ proptest! {
             if !same_ids {
                 // Another one of equal logits may stay, what looks at the tokens sees another, and typ_p's distances of
                 // equals are equal within rounding only.
-                let looks = case.rows.iter().any(|(row, _)| row.order == Order::Matters || row.name == "typ_p");
+                let looks = case.rows.iter().any(|(row, _)| promises(row).1 == Order::Matters || row.name == "typ_p");
                 if has_ties(row) && (looks || same_but_for_ties(left.clone(), right.clone())) {
                     return Ok(());
                 }
@@ -163,7 +161,7 @@ proptest! {
             let (token, other) = (fast.pick().unwrap(), slow.pick().unwrap());
             if token != other {
                 // Distances of typ_p that are equal within rounding are in another order, which the draw goes by.
-                let is_order = |(row, _): &(&Row, Knobs)| row.name == "typ_p" && is_other_order;
+                let is_order = |(row, _): &(&SamplerRow, Knobs)| row.name == "typ_p" && is_other_order;
                 let has_reason = is_exact || has_ties(row) || case.rows.iter().any(is_order);
                 prop_assert!(has_reason, "{} {token} {other}", fast.describe());
                 return Ok(());

@@ -2,12 +2,13 @@
 //! prefix of the right order, cut where the mass in f64 says, and a draw falls where it should. `BOUND` is all the
 //! room that rounding is given.
 
+use logitree_sampling::registry::SAMPLERS;
 use logitree_sampling::Draws;
 use logitree_sampling::{
     AdaptiveP, Chain, Dist, Floats, Greedy, LogitBias, MinP, MirostatV2, Mode, Penalties, Sampler, Seed,
     Steering, Temp, TempExt, TopK, TopNSigma, TopP, TypP, Xtc,
 };
-use logitree_testing::samplers::{complete, knobs, World, ROWS};
+use logitree_testing::samplers::{build, complete, knobs, World};
 use logitree_tokens::mask::{bit, insert_bits, AllowedTokens};
 use proptest::prelude::*;
 
@@ -174,7 +175,7 @@ proptest! {
         let as_brain: Vec<f32> = brain.iter().map(|&b| half::bf16::from_bits(b).to_f32()).collect();
         let few: Vec<u32> = (0..n as u32).step_by(3).filter(|&i| wide[i as usize] > f32::NEG_INFINITY).collect();
         let seed = Seed::mt19937(salt);
-        for row in ROWS {
+        for row in SAMPLERS {
             let mut chain = complete(row, [0.4, 0.6, 0.5, 0.3], seed, &World::default());
             chain.accept(0);
             for (narrow, same) in [(Floats::F16(&half), &as_half), (Floats::Bf16(&brain), &as_brain)] {
@@ -411,7 +412,7 @@ proptest! {
     /// logits of other ids may be anything.
     #[test]
     fn wide_masks_draw_as_lists_do(
-        rows in [0..ROWS.len(), 0..ROWS.len(), 0..ROWS.len()],
+        rows in [0..SAMPLERS.len(), 0..SAMPLERS.len(), 0..SAMPLERS.len()],
         knobs in [knobs(), knobs(), knobs()],
         (n, salt, spread) in (16_800usize..20_000, any::<u32>(), 0.01f32..8.0),
         (peaks, ties, kind, greedy) in (0usize..20, any::<bool>(), 0usize..4, any::<bool>()),
@@ -420,7 +421,7 @@ proptest! {
         let mut samplers: Vec<Box<dyn Sampler>> = Vec::new();
         for (row, knobs) in rows.into_iter().zip(knobs) {
             if samplers.last().is_none_or(|last| !last.selects()) {
-                samplers.push((ROWS[row].build)(knobs, seed, &world));
+                samplers.push(build(&SAMPLERS[row], knobs, seed, &world));
             }
         }
         if !samplers.last().is_some_and(|last| last.selects()) {

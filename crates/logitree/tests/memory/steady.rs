@@ -3,8 +3,9 @@
 use crate::{ALLOCATIONS, LARGEST, LIVE, MOST};
 use half::bf16;
 use logitree::mask::AllowedTokens;
+use logitree::sampling::registry::SAMPLERS;
 use logitree::sampling::{presets, Burst, Chain, EntropyRule, Floats, Mode, Params, Seed, Setting, Steering};
-use logitree_testing::samplers::{complete, whole_chains, World, ROWS};
+use logitree_testing::samplers::{complete, whole_chains, World};
 use std::cell::Cell;
 
 /// Pseudo-random logits of step `step`.
@@ -167,7 +168,7 @@ fn a_step_holds_at_most_64_bytes_a_candidate() {
     let alike = vec![0.25; N];
     let mut worst = (0, String::new());
     for logits in [spread, alike] {
-        let chains = ROWS.iter().map(|row| complete(row, [0.6; 4], Seed::mt19937(0), &World::default()));
+        let chains = SAMPLERS.iter().map(|row| complete(row, [0.6; 4], Seed::mt19937(0), &World::default()));
         for chain in chains.chain(whole_chains([0.6; 4], Seed::mt19937(0))) {
             // infill is for what top_k leaves: it compares texts.
             if chain.names().contains(&"infill") {
