@@ -13,6 +13,25 @@ use logitree_tokens::vocabulary::Vocabulary;
 /// Beginnings that are tried, of an ending that must be spelled in certain tokens.
 const MAX_BEGUN: usize = 256;
 
+/// The states that all searches for one ending may still visit.
+struct Budget {
+    left: usize,
+    given: usize,
+}
+
+impl Budget {
+    /// # Errors
+    /// [`ErrorKind::Limit`] if none is left.
+    fn spend(&mut self) -> Result<()> {
+        if let Some(left) = self.left.checked_sub(1) {
+            self.left = left;
+            return Ok(());
+        }
+        let message = format!("no ending was found within {} states", self.given);
+        Err(Error::new(ErrorKind::Limit, message).help("give more tokens"))
+    }
+}
+
 /// One state of the search.
 struct Visited {
     matcher: Box<dyn Matcher>,
@@ -26,28 +45,35 @@ struct Visited {
 /// is short, and not always the shortest.
 ///
 /// # Errors
-/// [`ErrorKind::Limit`] if none is found among the first `max_states` states; [`ErrorKind::Constraint`] if there is none.
+/// [`ErrorKind::Limit`] if none is found among the first `max_states` states of all searches together;
+/// [`ErrorKind::Constraint`] if there is none.
 pub fn shortest_ending(
     matcher: &dyn Matcher,
     vocabulary: &Vocabulary,
     max_states: usize,
 ) -> Result<Vec<TokenId>> {
+    let mut budget = Budget { left: max_states, given: max_states };
     if matcher.in_any_spelling().is_some() {
-        spelled_ending(matcher, vocabulary, max_states)
+        spelled_ending(matcher, vocabulary, &mut budget)
     } else {
-        searched(matcher, vocabulary, max_states)
+        searched(matcher, vocabulary, &mut budget)
     }
 }
 
 /// The ending of a matcher that allows few spellings: the fewest bytes after which the shortest text in any spelling has
 /// tokens, and these. After `{` alone, `"name"` has none where the tokenizer writes `{"` as one token, but ` "name"` has.
-fn spelled_ending(matcher: &dyn Matcher, vocabulary: &Vocabulary, max_states: usize) -> Result<Vec<TokenId>> {
+fn spelled_ending(
+    matcher: &dyn Matcher,
+    vocabulary: &Vocabulary,
+    budget: &mut Budget,
+) -> Result<Vec<TokenId>> {
     let mut visited: Vec<Visited> = Vec::new();
     let mut queue = BinaryHeap::from([Reverse((0, None))]);
     while let Some(Reverse((length, step))) = queue.pop() {
         if visited.len() >= MAX_BEGUN {
             break;
         }
+        budget.spend()?;
         let mut here = step.map_or(matcher, |(before, _): (usize, _)| &*visited[before].matcher).fork();
         if let Some((_, token)) = step {
             here.accept(token)?;
@@ -55,15 +81,21 @@ fn spelled_ending(matcher: &dyn Matcher, vocabulary: &Vocabulary, max_states: us
         let at = visited.len();
         visited.push(Visited { matcher: here, from: step });
         let here = &*visited[at].matcher;
-        let any = searched(here.in_any_spelling().unwrap_or(here), vocabulary, max_states)?;
+        let any = searched(here.in_any_spelling().unwrap_or(here), vocabulary, budget)?;
         let text: Vec<u8> = any.iter().flat_map(|&id| vocabulary.token_bytes(id)).copied().collect();
-        if let Some(rest) = spelled(here, vocabulary, &text, max_states)? {
+        if let Some(rest) = spelled(here, vocabulary, &text, budget)? {
             return Ok([path(&visited, at), rest].concat());
         }
         let size = here.vocabulary_size();
-        for token in visited[at].matcher.allowed()?.ids(size) {
-            queue.push(Reverse((length + vocabulary.token_bytes(token).len().max(1), Some((at, token)))));
+        let cost = |token: TokenId| length + vocabulary.token_bytes(token).len().max(1);
+        let ids = visited[at].matcher.allowed()?.ids(size);
+        let mut next: Vec<(usize, TokenId)> = ids.map(|token| (cost(token), token)).collect();
+        if next.len() > MAX_BEGUN {
+            // More of one state are never looked at.
+            next.select_nth_unstable(MAX_BEGUN);
+            next.truncate(MAX_BEGUN);
         }
+        queue.extend(next.into_iter().map(|(cost, token)| Reverse((cost, Some((at, token))))));
     }
     Err(Error::new(
         ErrorKind::Limit,
@@ -72,28 +104,23 @@ fn spelled_ending(matcher: &dyn Matcher, vocabulary: &Vocabulary, max_states: us
     .help("give more tokens, or allow every tokenization"))
 }
 
-/// The tokens of `text` that `matcher` takes and is accepting after, the longest tokens first; `None` if it takes none, or
-/// if more than `max_states` are tried.
+/// The tokens of `text` that `matcher` takes and is accepting after, the longest tokens first; `None` if it takes none.
 fn spelled(
     matcher: &dyn Matcher,
     vocabulary: &Vocabulary,
     text: &[u8],
-    max_states: usize,
+    budget: &mut Budget,
 ) -> Result<Option<Vec<TokenId>>> {
     let trie = vocabulary.trie()?;
     let mut left = vec![(matcher.fork(), Vec::new(), 0)];
-    let mut tried = 0;
     while let Some((matcher, tokens, read)) = left.pop() {
         if read == text.len() && matcher.is_accepting() {
             return Ok(Some(tokens));
         }
         for (ids, length) in trie.prefixes(&text[read..]) {
             for &id in ids {
+                budget.spend()?;
                 let mut next = matcher.fork();
-                tried += 1;
-                if tried > max_states {
-                    return Ok(None);
-                }
                 if next.take(id)? {
                     left.push((next, [&tokens[..], &[id]].concat(), read + length));
                 }
@@ -104,9 +131,10 @@ fn spelled(
 }
 
 /// The search over states.
-fn searched(matcher: &dyn Matcher, vocabulary: &Vocabulary, max_states: usize) -> Result<Vec<TokenId>> {
+fn searched(matcher: &dyn Matcher, vocabulary: &Vocabulary, budget: &mut Budget) -> Result<Vec<TokenId>> {
     let size = matcher.vocabulary_size();
     let bytes = ByteTokens::new(vocabulary);
+    budget.spend()?;
     let mut visited = vec![Visited { matcher: matcher.fork(), from: None }];
     let mut queue = BinaryHeap::from([Reverse((0usize, 0usize))]);
     let mut known: FxHashSet<u64> = FxHashSet::default();
@@ -118,10 +146,7 @@ fn searched(matcher: &dyn Matcher, vocabulary: &Vocabulary, max_states: usize) -
             return Ok(respelled(matcher, vocabulary, path(&visited, at)));
         }
         for token in bytes.to_try(&visited[at].matcher.allowed()?, size) {
-            if visited.len() >= max_states {
-                let message = format!("no ending was found within {max_states} states");
-                return Err(Error::new(ErrorKind::Limit, message).help("give more tokens"));
-            }
+            budget.spend()?;
             let mut next = visited[at].matcher.fork();
             if next.take(token)? {
                 let cost = length + vocabulary.token_bytes(token).len().max(1);

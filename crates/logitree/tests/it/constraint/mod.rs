@@ -4,6 +4,7 @@ mod binding;
 mod canonical;
 mod certain;
 mod compose;
+mod ending;
 mod form;
 mod intersection;
 mod kinds;
