@@ -221,6 +221,12 @@ impl ThreadStates {
     fn align(&mut self, tokens: usize) -> Result<()> {
         self.threads.iter_mut().try_for_each(|thread| thread.back(tokens))
     }
+
+    /// Whether going back to the first `tokens` changes one thread only, so that it cannot fail halfway.
+    fn is_one_step(&self, tokens: usize) -> bool {
+        self.gone.last().is_none_or(|(last, _)| *last < tokens)
+            && self.threads.iter().filter(|thread| thread.born <= tokens).count() <= 1
+    }
 }
 
 impl Shared {
@@ -352,12 +358,21 @@ impl States for ThreadStates {
     }
 
     fn back(&mut self, to: &At, _left: &mut [At]) -> Result<()> {
-        while let Some((_, thread)) = self.gone.pop_if(|(last, _)| *last >= to.tokens) {
-            self.threads.push(Arc::unwrap_or_clone(thread));
+        let ran = |thread: &Thread| thread.born <= to.tokens;
+        if self.is_one_step(to.tokens) {
+            self.threads.iter_mut().filter(|thread| ran(thread)).try_for_each(|thread| thread.back(to.tokens))?;
+            self.threads.retain(ran);
+            return Ok(());
         }
-        self.threads.retain(|thread| thread.born <= to.tokens);
-        self.threads.sort_unstable_by_key(|thread| (thread.born, thread.place));
-        self.align(to.tokens)
+        // Of several, the one that cannot go back must find the others as they are.
+        let kept = self.gone.partition_point(|(last, _)| *last < to.tokens);
+        let again = self.gone[kept..].iter().map(|(_, thread)| &**thread);
+        let mut threads: Vec<Thread> = self.threads.iter().chain(again).filter(|one| ran(one)).cloned().collect();
+        threads.iter_mut().try_for_each(|thread| thread.back(to.tokens))?;
+        threads.sort_unstable_by_key(|thread| (thread.born, thread.place));
+        self.threads = threads;
+        self.gone.truncate(kept);
+        Ok(())
     }
 
     fn is_allowed(&mut self, at: &At, token: TokenId) -> Result<Option<bool>> {

@@ -45,8 +45,14 @@ impl Then {
 
     /// As it was at birth but for `tokens`, which it has taken before.
     fn restart(&mut self, tokens: &[TokenId]) -> Result<()> {
-        self.matcher.rollback(self.taken())?;
-        tokens.iter().try_for_each(|&token| self.matcher.accept(token))
+        if tokens.is_empty() {
+            return self.matcher.rollback(self.taken());
+        }
+        let mut again = self.matcher.fork();
+        again.rollback(self.taken())?;
+        tokens.iter().try_for_each(|&token| again.accept(token))?;
+        self.matcher = again;
+        Ok(())
     }
 }
 

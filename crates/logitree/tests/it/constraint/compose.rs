@@ -1,14 +1,16 @@
 //! Random compositions put through the laws, and held equal to brute force: all texts of up to eleven letters where all
 //! parts look at bytes, and all sequences of up to five tokens elsewhere.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use logitree::constraint::{
-    shortest_ending, ByteRecogniser, ComposedMatcher, Composition, Constraint, Matcher, PayloadCheck,
-    Recogniser, TreeSpan,
+    shortest_ending, AfterEnd, ByteRecogniser, ComposedMatcher, Composition, Constraint, Matcher,
+    PayloadCheck, Recogniser, Sequence, States, TreeSpan,
 };
 use logitree::grammar::ast::{GrammarNode, Syntax};
-use logitree::{ErrorKind, Result, TokenId, Vocabulary};
+use logitree::mask::AllowedTokens;
+use logitree::{Error, ErrorKind, Result, TokenId, Vocabulary};
 use logitree_testing::vocabulary::ending_vocabulary;
 use logitree_testing::{constraints, laws};
 use proptest::prelude::*;
@@ -478,4 +480,77 @@ fn the_active_parts_are_known() {
     assert_eq!(active(&matcher), [(3, 4)]);
     matcher.reset();
     assert_eq!((active(&matcher), matcher.accepted()), (vec![(0, 2)], 0));
+}
+
+/// Three tokens `a` or `b`, which cannot be taken back while `stuck`.
+#[derive(Clone)]
+struct Stubborn {
+    stuck: Arc<AtomicBool>,
+    after: AfterEnd,
+}
+
+impl States for Stubborn {
+    type At = usize;
+
+    fn vocabulary_size(&self) -> usize {
+        vocabulary().len()
+    }
+
+    fn after_end(&self) -> &AfterEnd {
+        &self.after
+    }
+
+    fn is_accepting(&self, taken: &usize) -> bool {
+        *taken == 3
+    }
+
+    fn is_finished(&self, taken: &usize) -> bool {
+        *taken == 3
+    }
+
+    fn allowed<'a>(&'a mut self, _taken: &'a usize) -> Result<AllowedTokens<'a>> {
+        Ok(AllowedTokens::Ids(&[0, 1]))
+    }
+
+    fn next(&mut self, taken: &usize, token: TokenId) -> Result<Option<usize>> {
+        Ok((token < 2).then_some(taken + 1))
+    }
+
+    fn back(&mut self, _to: &usize, _left: &mut [usize]) -> Result<()> {
+        match self.stuck.load(Ordering::Relaxed) {
+            true => Err(Error::new(ErrorKind::Limit, "stuck")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Constraint for Stubborn {
+    fn matcher(&self, _vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
+        Ok(Box::new(Sequence::begin(self.clone(), 0)))
+    }
+}
+
+/// The parts before the one that fails have been taken back, and the one that was put aside is back.
+#[test]
+fn a_rollback_that_fails_changes_nothing() {
+    let stuck = Arc::new(AtomicBool::new(false));
+    let stubborn = Stubborn { stuck: Arc::clone(&stuck), after: AfterEnd::tokens(&[], &[END]) };
+    let parts = [tree(&[&[0, 4, 4]]), tree(&[&[0, 1, 3]]), Composition::of(Arc::new(stubborn))];
+    let mut matcher = Composition::either(parts).unwrap().matcher(&vocabulary()).unwrap();
+    let ids = |matcher: &mut Box<dyn Matcher>| -> Vec<TokenId> {
+        matcher.allowed().unwrap().ids(vocabulary().len()).collect()
+    };
+    assert_eq!(ids(&mut matcher), [0, 1]);
+    matcher.accept(0).unwrap();
+    assert_eq!(ids(&mut matcher), [0, 1, 4]);
+    matcher.accept(1).unwrap();
+    assert_eq!(ids(&mut matcher), [0, 1, 3]);
+    stuck.store(true, Ordering::Relaxed);
+    for n in [1, 2] {
+        assert_eq!(matcher.rollback(n).unwrap_err().kind, ErrorKind::Limit);
+        assert_eq!((ids(&mut matcher), matcher.accepted()), (vec![0, 1, 3], 2));
+    }
+    stuck.store(false, Ordering::Relaxed);
+    matcher.rollback(1).unwrap();
+    assert_eq!(ids(&mut matcher), [0, 1, 4]);
 }
