@@ -51,7 +51,7 @@ pub use binding::Key;
 pub use binding::{binding_count, clear_bindings, MAX_BINDINGS, MAX_KEY_BYTES};
 pub use canonical::{Canonical, CanonicalSpelling};
 pub use choices::{Choices, OneOf, MAX_CHOICE_BYTES};
-pub use compose::{ComposedMatcher, Composition};
+pub use compose::Composition;
 pub use grammar::{Grammar, GrammarLimits};
 pub use language::{ByteWalk, Bytewise};
 pub use matcher::{Constraint, Matcher};

@@ -21,7 +21,6 @@ mod search;
 pub(super) mod searched;
 mod threads;
 
-use std::ops::Range;
 use std::slice;
 use std::sync::{Arc, OnceLock};
 
@@ -40,9 +39,9 @@ use logitree_grammar::rules::{RuleBody, RuleId, Rules};
 use logitree_grammar::Regex;
 use logitree_tokens::vocabulary::Vocabulary;
 use serde_json::{json, Value};
-use threads::Part;
+use threads::ComposedMatcher;
 
-pub use threads::{ComposedMatcher, MAX_THREADS};
+pub use threads::MAX_THREADS;
 
 /// Maximum nesting of compositions. A sequence of sequences counts once, and so does a choice of choices.
 pub const MAX_NESTED: usize = 100;
@@ -92,11 +91,8 @@ enum Bound {
     Rules(Arc<Rules>, Option<Arc<dyn Constraint>>),
     Language(SharedLanguage),
     /// Parts over tokens, and their order: a part is a rule of its number.
-    Tokens(RuleBody, Vec<Part>),
+    Tokens(RuleBody, Vec<Box<dyn Matcher>>),
 }
-
-/// The parts of a sequence, each with the parts of the composition that it covers.
-type Covered = Vec<(Bound, Range<usize>)>;
 
 impl Composition {
     fn new(kind: Kind) -> Result<Composition> {
@@ -218,21 +214,6 @@ impl Composition {
         Composition::new(Kind::Count(self.clone(), TokenCount::AtMost(n)))
     }
 
-    /// A matcher that says which parts of the outermost sequence may be running: [`ComposedMatcher::active`].
-    ///
-    /// # Errors
-    /// As [`Constraint::matcher`].
-    pub fn composed(&self, vocabulary: &Arc<Vocabulary>) -> Result<ComposedMatcher> {
-        let parts = match &self.0.kind {
-            Kind::Then(parts) => &parts[..],
-            _ => slice::from_ref(self),
-        };
-        with_call_room(|| {
-            let (order, parts) = arranged(sequence(parts, vocabulary)?, vocabulary, RuleBody::Seq)?;
-            ComposedMatcher::new(order, parts, vocabulary)
-        })
-    }
-
     /// The kind, what was given, and the contents of the parts; none beyond [`MAX_NESTED_BYTES`].
     fn content(&self) -> Option<&Arc<[u8]>> {
         let make = || {
@@ -263,7 +244,7 @@ impl Composition {
             Kind::Then(parts) => {
                 let mut runs = sequence(parts, vocabulary)?;
                 match runs.len() {
-                    1 => Ok(runs.swap_remove(0).0),
+                    1 => Ok(runs.swap_remove(0)),
                     _ => arranged(runs, vocabulary, RuleBody::Seq)
                         .map(|(order, parts)| Bound::Tokens(order, parts)),
                 }
@@ -341,37 +322,32 @@ fn flat(
     Ok(flat)
 }
 
-/// The parts of a sequence, neighbours that are grammars or bytewise joined, each with the parts that it covers.
-fn sequence(parts: &[Composition], vocabulary: &Arc<Vocabulary>) -> Result<Covered> {
-    let parts = parts.iter().enumerate();
-    let bounds = parts.map(|(at, part)| Ok((part.bind(vocabulary)?, at..at + 1))).collect::<Result<_>>()?;
-    let runs = grouped(bounds, |bound| bound.rules().is_some(), vocabulary)?.into_iter();
-    let narrowed =
-        runs.map(|(bound, covers)| Ok((bound.narrowed(vocabulary)?, covers))).collect::<Result<_>>()?;
+/// The parts of a sequence, neighbours that are grammars or bytewise joined.
+fn sequence(parts: &[Composition], vocabulary: &Arc<Vocabulary>) -> Result<Vec<Bound>> {
+    let bounds = parts.iter().map(|part| part.bind(vocabulary)).collect::<Result<_>>()?;
+    let runs = grouped(bounds, |bound| bound.rules().is_some(), vocabulary)?;
+    let narrowed = runs.into_iter().map(|bound| bound.narrowed(vocabulary)).collect::<Result<_>>()?;
     grouped(narrowed, Bound::is_bytewise, vocabulary)
 }
 
 /// The parts of a sequence, neighbours of a kind joined.
 fn grouped(
-    parts: Covered,
+    parts: Vec<Bound>,
     is_kind: impl Fn(&Bound) -> bool,
     vocabulary: &Arc<Vocabulary>,
-) -> Result<Covered> {
-    let mut runs: Vec<(Vec<Bound>, Range<usize>)> = Vec::new();
-    for (bound, covers) in parts {
+) -> Result<Vec<Bound>> {
+    let mut runs: Vec<Vec<Bound>> = Vec::new();
+    for bound in parts {
         match runs.last_mut() {
-            Some((run, before)) if is_kind(&bound) && is_kind(&run[0]) => {
-                run.push(bound);
-                before.end = covers.end;
-            }
-            _ => runs.push((vec![bound], covers)),
+            Some(run) if is_kind(&bound) && is_kind(&run[0]) => run.push(bound),
+            _ => runs.push(vec![bound]),
         }
     }
     let one = |mut run: Vec<Bound>| match run.len() {
         1 => Ok(run.swap_remove(0)),
         _ => joined(run, vocabulary, RuleBody::Seq),
     };
-    runs.into_iter().map(|(run, covers)| Ok((one(run)?, covers))).collect()
+    runs.into_iter().map(one).collect()
 }
 
 /// Parts in an order: rules where all are rules, a language where all are bytewise, else parts over tokens.
@@ -386,7 +362,6 @@ fn joined(
     }
     let parts = parts.into_iter().map(|part| part.narrowed(vocabulary)).collect::<Result<Vec<_>>>()?;
     if !parts.iter().all(Bound::is_bytewise) {
-        let parts = parts.into_iter().map(|part| (part, 0..1)).collect();
         return arranged(parts, vocabulary, order).map(|(order, parts)| Bound::Tokens(order, parts));
     }
     let languages: Vec<_> = parts.into_iter().map(|part| part.language(vocabulary)).collect::<Result<_>>()?;
@@ -396,15 +371,15 @@ fn joined(
 
 /// Parts over tokens in an order.
 fn arranged(
-    parts: Covered,
+    parts: Vec<Bound>,
     vocabulary: &Arc<Vocabulary>,
     order: impl FnOnce(Vec<RuleBody>) -> RuleBody,
-) -> Result<(RuleBody, Vec<Part>)> {
+) -> Result<(RuleBody, Vec<Box<dyn Matcher>>)> {
     let (mut orders, mut all) = (Vec::new(), Vec::new());
-    for (bound, covers) in parts {
+    for bound in parts {
         let (inner, inside) = bound.tokens(vocabulary)?;
         orders.push(inner.shifted(all.len()));
-        all.extend(inside.into_iter().map(|part| Part { covers: covers.clone(), ..part }));
+        all.extend(inside);
     }
     Ok((order(orders), all))
 }
@@ -450,8 +425,7 @@ impl Bound {
     }
 
     fn alone(matcher: Box<dyn Matcher>) -> Bound {
-        let (order, parts) = alone(matcher);
-        Bound::Tokens(order, parts)
+        Bound::Tokens(RuleBody::Ref(RuleId(0)), vec![matcher])
     }
 
     fn regular(regex: Regex) -> Bound {
@@ -484,7 +458,7 @@ impl Bound {
                 Grammar::new(rules, vocabulary, None, GrammarLimits::default())?.matcher()
             }
             Bound::Language(language) => Ok(Box::new(LanguageMatcher::new(language, vocabulary)?)),
-            Bound::Tokens(RuleBody::Ref(_), mut parts) => Ok(parts.swap_remove(0).matcher),
+            Bound::Tokens(RuleBody::Ref(_), mut parts) => Ok(parts.swap_remove(0)),
             Bound::Tokens(order, parts) => Ok(Box::new(ComposedMatcher::new(order, parts, vocabulary)?)),
         }
     }
@@ -501,17 +475,12 @@ impl Bound {
         })
     }
 
-    fn tokens(self, vocabulary: &Arc<Vocabulary>) -> Result<(RuleBody, Vec<Part>)> {
+    fn tokens(self, vocabulary: &Arc<Vocabulary>) -> Result<(RuleBody, Vec<Box<dyn Matcher>>)> {
         match self {
             Bound::Tokens(order, parts) => Ok((order, parts)),
-            other => Ok(alone(other.matcher(vocabulary)?)),
+            other => Ok((RuleBody::Ref(RuleId(0)), vec![other.matcher(vocabulary)?])),
         }
     }
-}
-
-/// One part over tokens.
-fn alone(matcher: Box<dyn Matcher>) -> (RuleBody, Vec<Part>) {
-    (RuleBody::Ref(RuleId(0)), vec![Part { matcher, covers: 0..1 }])
 }
 
 impl From<GrammarNode> for Composition {

@@ -8,7 +8,6 @@
 //! The tokens that end the generation are never part of a part. A part is complete where its matcher accepts, or would
 //! accept after such a token; they are allowed where the whole composition may end.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::plan::{Beginning, Place, Plan};
@@ -24,17 +23,11 @@ use logitree_tokens::vocabulary::Vocabulary;
 /// Parts that may be running at the same time.
 pub const MAX_THREADS: usize = 256;
 
-/// A part of a composition over tokens, not running yet.
-pub(super) struct Part {
-    pub matcher: Box<dyn Matcher>,
-    /// The parts of the outermost sequence that it covers.
-    pub covers: Range<usize>,
-}
-
 /// What all matchers of one composition share.
 struct Shared {
     plan: Plan,
-    parts: Vec<Part>,
+    /// The parts where they begin.
+    parts: Vec<Box<dyn Matcher>>,
     ends: Box<[TokenId]>,
     after: AfterEnd,
     size: usize,
@@ -71,7 +64,7 @@ impl Thread {
 
 /// Where a sequence is, beside the threads that run.
 #[derive(Clone)]
-pub struct At {
+pub(super) struct At {
     /// The tokens that threads took.
     tokens: usize,
     /// Whether the composition may end here.
@@ -83,11 +76,11 @@ pub struct At {
 }
 
 /// A matcher over the parts of a composition.
-pub type ComposedMatcher = Sequence<ThreadStates>;
+pub(super) type ComposedMatcher = Sequence<ThreadStates>;
 
 /// The threads that run, each in step with the sequence.
 #[derive(Clone)]
-pub struct ThreadStates {
+pub(super) struct ThreadStates {
     shared: Arc<Shared>,
     /// In the order in which they began.
     threads: Vec<Thread>,
@@ -100,18 +93,18 @@ pub struct ThreadStates {
 impl ComposedMatcher {
     /// # Errors
     /// [`ErrorKind::Constraint`] if nothing can be written; those of the parts.
-    pub(super) fn new(order: RuleBody, parts: Vec<Part>, vocabulary: &Arc<Vocabulary>) -> Result<Self> {
+    pub(super) fn new(order: RuleBody, parts: Vec<Box<dyn Matcher>>, vocabulary: &Arc<Vocabulary>) -> Result<Self> {
         let size = vocabulary.len();
         let ends: Box<[TokenId]> = vocabulary.end_of_generation().into();
         let mut beginnings = Vec::with_capacity(parts.len());
         for part in &parts {
-            if part.matcher.vocabulary_size() > size {
-                let own = part.matcher.vocabulary_size();
+            if part.vocabulary_size() > size {
+                let own = part.vocabulary_size();
                 let message = format!("a part covers {own} tokens, the vocabulary has {size}");
                 return Err(Error::new(ErrorKind::Constraint, message)
                     .help("build all parts with the vocabulary of the model that decodes"));
             }
-            let mut first = part.matcher.fork();
+            let mut first = part.fork();
             let empty = is_complete(&mut *first, &ends)?;
             beginnings.push(Beginning { empty, more: !first.is_finished() });
         }
@@ -134,20 +127,6 @@ impl ComposedMatcher {
         let mut made = Sequence::begin(states, at);
         made.allowed()?;
         Ok(made)
-    }
-
-    /// The parts of the outermost sequence that may be running here or begin here: one range of parts for each
-    /// possibility, in order, without repeats. Parts that share tokens count as one range. Empty at the end.
-    pub fn active(&self) -> Vec<Range<usize>> {
-        let states = &self.states;
-        let covers = |thread: &Thread| states.shared.parts[thread.place.part as usize].covers.clone();
-        let mut ranges: Vec<Range<usize>> = match self.history().at().ended {
-            true => Vec::new(),
-            false => states.threads.iter().map(covers).collect(),
-        };
-        ranges.sort_unstable_by_key(|range| (range.start, range.end));
-        ranges.dedup();
-        ranges
     }
 }
 
@@ -233,7 +212,7 @@ impl Shared {
     /// The threads of parts that begin after so many tokens.
     fn begun(&self, places: Vec<Place>, born: usize) -> Vec<Thread> {
         let thread = |place: Place| {
-            let matcher = self.parts[place.part as usize].matcher.fork();
+            let matcher = self.parts[place.part as usize].fork();
             Thread { born, place, before: matcher.accepted(), matcher }
         };
         places.into_iter().map(thread).collect()

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use logitree::constraint::{
-    shortest_ending, AfterEnd, ByteRecogniser, ComposedMatcher, Composition, Constraint, Matcher,
+    shortest_ending, AfterEnd, ByteRecogniser, Composition, Constraint, Matcher,
     PayloadCheck, Recogniser, Sequence, States, TreeSpan,
 };
 use logitree::grammar::ast::{GrammarNode, Syntax};
@@ -453,33 +453,6 @@ proptest! {
             }
         });
     }
-}
-
-/// The tokens as single letters: which parts may be running after each.
-#[test]
-fn the_active_parts_are_known() {
-    let all = Composition::then([regex("a+"), regex("b?"), tree(&[&[0, 1], &[0]]), regex("[ab]b")]).unwrap();
-    let mut matcher = all.composed(&vocabulary()).unwrap();
-    let active = |matcher: &ComposedMatcher| -> Vec<(usize, usize)> {
-        matcher.active().iter().map(|parts| (parts.start, parts.end)).collect()
-    };
-    // The two expressions are one grammar, and may share tokens.
-    assert_eq!(active(&matcher), [(0, 2)]);
-    matcher.accept(0).unwrap();
-    assert_eq!(active(&matcher), [(0, 2), (2, 3)]);
-    matcher.accept(1).unwrap();
-    assert_eq!(active(&matcher), [(2, 3)], "a b, and then the tree");
-    matcher.accept(0).unwrap();
-    assert_eq!(active(&matcher), [(2, 3), (3, 4)]);
-    matcher.accept(4).unwrap();
-    assert!(matcher.is_finished() && active(&matcher).is_empty());
-    matcher.rollback(2).unwrap();
-    assert_eq!(active(&matcher), [(2, 3)]);
-    matcher.accept(0).unwrap();
-    matcher.accept(1).unwrap();
-    assert_eq!(active(&matcher), [(3, 4)]);
-    matcher.reset();
-    assert_eq!((active(&matcher), matcher.accepted()), (vec![(0, 2)], 0));
 }
 
 /// Three tokens `a` or `b`, which cannot be taken back while `stuck`.

@@ -647,7 +647,8 @@ fn compositions_know_the_spans_of_their_only_skeleton() {
 #[test]
 fn compositions_keep_the_last_span_once_they_have_ended() {
     let (vocabulary, _) = words();
-    let mut matcher = Composition::of(Arc::new(planner())).composed(&vocabulary).unwrap();
+    let once = Composition::of(Arc::new(planner())).repeat(1, Some(1)).unwrap();
+    let mut matcher = once.matcher(&vocabulary).unwrap();
     let rest = "7,\"thought\":\"hi\"}".bytes().map(TokenId::from);
     for token in [261, 260, 262].into_iter().chain(rest) {
         matcher.accept(token).unwrap();
