@@ -33,6 +33,12 @@ pub trait States: Clone + Send + Sync + 'static {
     /// As [`Matcher::after_end`].
     fn after_end(&self) -> &AfterEnd;
 
+    /// The tokens that end what is accepting and could go on; some of those after the end. [`Sequence`] takes them: they are
+    /// among the allowed tokens there, and [`States::next`] does not get one.
+    fn ends(&self) -> &[TokenId] {
+        &[]
+    }
+
     /// As [`Matcher::is_accepting`].
     fn is_accepting(&self, at: &Self::At) -> bool;
 
@@ -147,7 +153,7 @@ pub trait States: Clone + Send + Sync + 'static {
         self.speaker(at)?.in_any_spelling()
     }
 
-    /// As [`Matcher::bytewise`]; `None` once a token has ended the generation.
+    /// As [`Matcher::bytewise`].
     fn bytewise(&self, _at: &Self::At) -> Option<Bytewise> {
         None
     }
@@ -216,6 +222,7 @@ pub struct History<A> {
     at: A,
     /// Those before the present one.
     before: Vec<A>,
+    /// The tokens that ended it, and those since.
     past_end: usize,
 }
 
@@ -254,6 +261,17 @@ impl<S: States> Sequence<S> {
     /// The state it is in, and those before.
     pub(crate) fn history(&self) -> &History<S::At> {
         &self.history
+    }
+
+    /// Whether a token ended what could have gone on.
+    fn is_ended(&self) -> bool {
+        self.history.past_end > 0 && !self.states.is_finished(self.history.at())
+    }
+
+    /// Whether `token` ends what could go on here.
+    #[inline]
+    fn ends(&self, token: TokenId) -> bool {
+        self.states.is_accepting(self.history.at()) && self.states.ends().contains(&token)
     }
 
     /// Appends the forced tokens to `run` and takes them.
@@ -322,10 +340,10 @@ impl<S: States> Matcher for Sequence<S> {
     }
 
     fn allowed(&mut self) -> Result<AllowedTokens<'_>> {
-        let (at, accepted) = (self.history.at(), self.history.accepted());
-        if self.states.is_finished(at) {
+        if self.is_finished() {
             return self.states.after_end().allowed();
         }
+        let (at, accepted) = (self.history.at(), self.history.accepted());
         self.states.allowed(at).map_err(|error| placed::<S>(error, accepted))
     }
 
@@ -353,6 +371,9 @@ impl<S: States> Matcher for Sequence<S> {
         if self.is_finished() {
             return Ok(self.after_end().takes(token));
         }
+        if self.ends(token) {
+            return Ok(true);
+        }
         let accepted = self.accepted();
         let known = self.states.is_allowed(self.history.at(), token);
         if let Some(known) = known.map_err(|error| placed::<S>(error, accepted))? {
@@ -372,13 +393,12 @@ impl<S: States> Matcher for Sequence<S> {
 
     #[inline]
     fn take(&mut self, token: TokenId) -> Result<bool> {
-        let at = self.history.at();
-        if self.states.is_finished(at) {
+        if self.is_finished() || self.ends(token) {
             let takes = self.states.after_end().takes(token);
             self.history.past_end += usize::from(takes);
             return Ok(takes);
         }
-        match self.states.next(at, token) {
+        match self.states.next(self.history.at(), token) {
             Ok(Some(next)) => {
                 let left = std::mem::replace(&mut self.history.at, next);
                 self.history.before.push(left);
@@ -447,7 +467,7 @@ impl<S: States> Matcher for Sequence<S> {
     }
 
     fn is_finished(&self) -> bool {
-        self.states.is_finished(self.history.at())
+        self.history.past_end > 0 || self.states.is_finished(self.history.at())
     }
 
     fn after_end(&self) -> &AfterEnd {
@@ -455,6 +475,9 @@ impl<S: States> Matcher for Sequence<S> {
     }
 
     fn state(&self) -> Option<u64> {
+        if self.is_ended() {
+            return Some(u64::MAX);
+        }
         self.states.state(self.history.at())
     }
 
@@ -463,6 +486,9 @@ impl<S: States> Matcher for Sequence<S> {
     }
 
     fn bytewise(&self) -> Option<Bytewise> {
+        if self.is_ended() {
+            return None;
+        }
         self.states.bytewise(self.history.at())
     }
 

@@ -72,8 +72,6 @@ pub(super) struct At {
     complete: bool,
     /// Whether nothing may follow.
     finished: bool,
-    /// Whether a token ended the generation.
-    ended: bool,
 }
 
 /// What all matchers of one composition share.
@@ -81,7 +79,6 @@ struct Shared {
     known: Known,
     masks: Mutex<Memo<Key, TokenSet, MAX_MASKS>>,
     numbers: Mutex<Numbers<Key, MAX_NUMBERED>>,
-    ends: Box<[TokenId]>,
     after: AfterEnd,
     size: usize,
 }
@@ -115,7 +112,6 @@ impl<S: Searchable> SearchedMatcher<S> {
             known: Known::new(deep),
             masks: Mutex::default(),
             numbers: Mutex::default(),
-            ends: vocabulary.end_of_generation().into(),
             after: AfterEnd::tokens(&[], vocabulary.end_of_generation()),
             size: vocabulary.len(),
         };
@@ -127,7 +123,7 @@ impl<S: Searchable> SearchedMatcher<S> {
             return Err(Error::new(ErrorKind::Constraint, empty)
                 .help("no output, or only the empty one, is allowed by all parts"));
         }
-        Ok(Sequence::begin(states, At { complete, finished: false, ended: false }))
+        Ok(Sequence::begin(states, At { complete, finished: false }))
     }
 }
 
@@ -146,7 +142,7 @@ impl<S: Searchable> SearchedStates<S> {
         }
         let mut words = vec![0; words_for(shared.size)];
         self.state.write(&mut words)?;
-        mask::remove_bits(&mut words, &shared.ends);
+        mask::remove_bits(&mut words, shared.after.ids());
         if !self.state.all_keep_completable(&shared.known, &words)? {
             let tried: Vec<TokenId> = mask::ids(&words).collect();
             for token in tried {
@@ -179,7 +175,7 @@ impl<S: Searchable> SearchedStates<S> {
     fn look(&mut self) -> Result<At> {
         let complete = self.state.is_complete()?;
         let finished = complete && self.continuations()?.is_empty();
-        Ok(At { complete, finished, ended: false })
+        Ok(At { complete, finished })
     }
 }
 
@@ -194,6 +190,10 @@ impl<S: Searchable> States for SearchedStates<S> {
         &self.shared.after
     }
 
+    fn ends(&self) -> &[TokenId] {
+        self.shared.after.ids()
+    }
+
     fn is_accepting(&self, at: &At) -> bool {
         at.complete
     }
@@ -205,22 +205,20 @@ impl<S: Searchable> States for SearchedStates<S> {
     fn allowed<'a>(&'a mut self, at: &'a At) -> Result<AllowedTokens<'a>> {
         let set = self.continuations()?;
         let shared = &self.shared;
-        if at.complete && !shared.ends.is_empty() {
+        if at.complete && !shared.after.ids().is_empty() {
             let Scratch(ending) = &mut self.ending;
             ending.resize(words_for(shared.size), 0);
             set.write(shared.size, ending);
-            mask::insert_bits(ending, &shared.ends);
+            mask::insert_bits(ending, shared.after.ids());
             return Ok(AllowedTokens::Mask(ending));
         }
         let lent = self.mask.as_ref().filter(|set| !set.is_empty()).and_then(TokenSet::borrow);
         lent.ok_or_else(|| Error::new(ErrorKind::Constraint, "no token continues the output here"))
     }
 
-    fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
-        if self.shared.ends.contains(&token) {
-            return Ok(at.complete.then_some(At { complete: true, finished: true, ended: true }));
-        }
-        if token as usize >= self.shared.size
+    fn next(&mut self, _at: &At, token: TokenId) -> Result<Option<At>> {
+        if self.shared.after.ids().contains(&token)
+            || token as usize >= self.shared.size
             || self.mask.as_ref().is_some_and(|mask| !mask.contains(token))
             || !self.state.take(token)?
         {
@@ -241,22 +239,15 @@ impl<S: Searchable> States for SearchedStates<S> {
     }
 
     fn back(&mut self, _to: &At, left: &mut [At]) -> Result<()> {
-        let ended = left.iter().filter(|at| at.ended).count();
         self.mask = None;
-        self.state.rollback(left.len() - ended)
+        self.state.rollback(left.len())
     }
 
-    fn is_allowed(&mut self, at: &At, token: TokenId) -> Result<Option<bool>> {
-        if self.shared.ends.contains(&token) {
-            return Ok(Some(at.complete));
-        }
+    fn is_allowed(&mut self, _at: &At, token: TokenId) -> Result<Option<bool>> {
         Ok(self.mask.as_ref().map(|mask| mask.contains(token)))
     }
 
-    fn state(&self, at: &At) -> Option<u64> {
-        if at.ended {
-            return Some(u64::MAX);
-        }
+    fn state(&self, _at: &At) -> Option<u64> {
         let numbers = || self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         self.state.key().map(|key| numbers().number(key))
     }

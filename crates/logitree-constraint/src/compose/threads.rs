@@ -28,7 +28,6 @@ struct Shared {
     plan: Plan,
     /// The parts where they begin.
     parts: Vec<Box<dyn Matcher>>,
-    ends: Box<[TokenId]>,
     after: AfterEnd,
     size: usize,
     numbers: Mutex<Numbers<StateKey, MAX_NUMBERED>>,
@@ -69,8 +68,6 @@ pub(super) struct At {
     tokens: usize,
     /// Whether the composition may end here.
     complete: bool,
-    /// Whether a token ended the generation.
-    ended: bool,
     /// The spans of what ran last, once nothing runs.
     spans: Option<Arc<SpanProgress>>,
 }
@@ -93,9 +90,13 @@ pub(super) struct ThreadStates {
 impl ComposedMatcher {
     /// # Errors
     /// [`ErrorKind::Constraint`] if nothing can be written; those of the parts.
-    pub(super) fn new(order: RuleBody, parts: Vec<Box<dyn Matcher>>, vocabulary: &Arc<Vocabulary>) -> Result<Self> {
+    pub(super) fn new(
+        order: RuleBody,
+        parts: Vec<Box<dyn Matcher>>,
+        vocabulary: &Arc<Vocabulary>,
+    ) -> Result<Self> {
         let size = vocabulary.len();
-        let ends: Box<[TokenId]> = vocabulary.end_of_generation().into();
+        let after = AfterEnd::tokens(&[], vocabulary.end_of_generation());
         let mut beginnings = Vec::with_capacity(parts.len());
         for part in &parts {
             if part.vocabulary_size() > size {
@@ -105,7 +106,7 @@ impl ComposedMatcher {
                     .help("build all parts with the vocabulary of the model that decodes"));
             }
             let mut first = part.fork();
-            let empty = is_complete(&mut *first, &ends)?;
+            let empty = is_complete(&mut *first, after.ids())?;
             beginnings.push(Beginning { empty, more: !first.is_finished() });
         }
         let plan = Plan::new(order, &beginnings)?;
@@ -117,13 +118,12 @@ impl ComposedMatcher {
             )
             .help("leave the constraint out: there is nothing to generate"));
         }
-        let after = AfterEnd::tokens(&[], &ends);
-        let shared = Arc::new(Shared { plan, parts, ends, after, size, numbers: Mutex::default() });
+        let shared = Arc::new(Shared { plan, parts, after, size, numbers: Mutex::default() });
         let threads = shared.begun(next.places, 0);
         let (few, words) = (Scratch::default(), Scratch::default());
         let states = ThreadStates { shared, threads, gone: Vec::new(), few, words };
         states.check_threads(states.threads.len())?;
-        let at = At { tokens: 0, complete: next.end, ended: false, spans: None };
+        let at = At { tokens: 0, complete: next.end, spans: None };
         let mut made = Sequence::begin(states, at);
         made.allowed()?;
         Ok(made)
@@ -133,7 +133,7 @@ impl ComposedMatcher {
 impl ThreadStates {
     /// Whether the tokens of the only thread are those that are allowed, so that they need no copy.
     fn lends(&mut self, complete: bool) -> Result<bool> {
-        let ends = &self.shared.ends;
+        let ends = self.shared.after.ids();
         let [only] = &mut self.threads[..] else { return Ok(false) };
         Ok(match only.matcher.allowed()? {
             AllowedTokens::All => false,
@@ -150,10 +150,6 @@ impl ThreadStates {
             .help("let each part begin with what the part before it cannot contain"))
     }
 
-    fn is_end(&self, token: TokenId) -> bool {
-        self.shared.ends.contains(&token)
-    }
-
     /// Has each thread take the token that comes at `at`: the parts that begin after it, and whether the composition may end
     /// then; `None` if no thread took it.
     fn follow(&mut self, at: &At, token: TokenId) -> Result<Option<(Vec<Thread>, bool)>> {
@@ -163,7 +159,7 @@ impl ThreadStates {
                 continue;
             }
             running += 1;
-            if is_complete(&mut *thread.matcher, &self.shared.ends)? {
+            if is_complete(&mut *thread.matcher, self.shared.after.ids())? {
                 let next = self.shared.plan.after(thread.place)?;
                 complete |= next.end;
                 begun.extend(next.places);
@@ -247,12 +243,16 @@ impl States for ThreadStates {
         &self.shared.after
     }
 
+    fn ends(&self) -> &[TokenId] {
+        self.shared.after.ids()
+    }
+
     fn is_accepting(&self, at: &At) -> bool {
         at.complete
     }
 
     fn is_finished(&self, at: &At) -> bool {
-        at.ended || at.complete && self.threads.is_empty()
+        at.complete && self.threads.is_empty()
     }
 
     fn allowed<'a>(&'a mut self, at: &'a At) -> Result<AllowedTokens<'a>> {
@@ -280,12 +280,12 @@ impl States for ThreadStates {
                 }
             }
         }
-        few.retain(|id| !shared.ends.contains(id));
+        few.retain(|id| !shared.after.ids().contains(id));
         if at.complete {
-            few.extend_from_slice(&shared.ends);
+            few.extend_from_slice(shared.after.ids());
         }
         let none = if wide {
-            mask::remove_bits(all, &shared.ends);
+            mask::remove_bits(all, shared.after.ids());
             mask::insert_bits(all, few);
             mask::is_empty(all)
         } else {
@@ -304,11 +304,7 @@ impl States for ThreadStates {
     }
 
     fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
-        if self.is_end(token) {
-            let end = At { complete: true, ended: true, spans: None, ..*at };
-            return Ok(at.complete.then_some(end));
-        }
-        if token as usize >= self.shared.size {
+        if token as usize >= self.shared.size || self.ends().contains(&token) {
             return Ok(None);
         }
         let followed = self.follow(at, token);
@@ -316,7 +312,7 @@ impl States for ThreadStates {
             self.align(at.tokens)?;
             return followed.map(|_| None);
         };
-        let mut next = At { tokens: at.tokens + 1, complete, ended: false, spans: None };
+        let mut next = At { tokens: at.tokens + 1, complete, spans: None };
         let kept = self.kept(next.tokens, &mut begun);
         if begun.is_empty() && !kept.contains(&true) {
             let mut last = self.threads.iter().filter(|thread| thread.read() == next.tokens);
@@ -339,14 +335,18 @@ impl States for ThreadStates {
     fn back(&mut self, to: &At, _left: &mut [At]) -> Result<()> {
         let ran = |thread: &Thread| thread.born <= to.tokens;
         if self.is_one_step(to.tokens) {
-            self.threads.iter_mut().filter(|thread| ran(thread)).try_for_each(|thread| thread.back(to.tokens))?;
+            self.threads
+                .iter_mut()
+                .filter(|thread| ran(thread))
+                .try_for_each(|thread| thread.back(to.tokens))?;
             self.threads.retain(ran);
             return Ok(());
         }
         // Of several, the one that cannot go back must find the others as they are.
         let kept = self.gone.partition_point(|(last, _)| *last < to.tokens);
         let again = self.gone[kept..].iter().map(|(_, thread)| &**thread);
-        let mut threads: Vec<Thread> = self.threads.iter().chain(again).filter(|one| ran(one)).cloned().collect();
+        let mut threads: Vec<Thread> =
+            self.threads.iter().chain(again).filter(|one| ran(one)).cloned().collect();
         threads.iter_mut().try_for_each(|thread| thread.back(to.tokens))?;
         threads.sort_unstable_by_key(|thread| (thread.born, thread.place));
         self.threads = threads;
@@ -354,9 +354,9 @@ impl States for ThreadStates {
         Ok(())
     }
 
-    fn is_allowed(&mut self, at: &At, token: TokenId) -> Result<Option<bool>> {
-        if self.is_end(token) {
-            return Ok(Some(at.complete));
+    fn is_allowed(&mut self, _at: &At, token: TokenId) -> Result<Option<bool>> {
+        if self.ends().contains(&token) {
+            return Ok(Some(false));
         }
         for thread in &mut self.threads {
             if !thread.matcher.is_finished() && thread.matcher.is_allowed(token)? {
@@ -367,9 +367,6 @@ impl States for ThreadStates {
     }
 
     fn state(&self, at: &At) -> Option<u64> {
-        if at.ended {
-            return Some(u64::MAX);
-        }
         let number = |thread: &Thread| Some((thread.place, thread.matcher.state()?));
         let mut key: Vec<(Place, u64)> = self.threads.iter().map(number).collect::<Option<_>>()?;
         key.sort_unstable();
@@ -378,7 +375,7 @@ impl States for ThreadStates {
     }
 
     fn bias(&mut self, _at: &At) -> Result<Option<(TokenId, f32)>> {
-        let ends = &self.shared.ends;
+        let ends = self.shared.after.ids();
         match &mut self.threads[..] {
             [only] => Ok(only.matcher.bias()?.filter(|(token, _)| !ends.contains(token))),
             _ => Ok(None),

@@ -17,8 +17,6 @@ pub(super) struct At {
     config: ConfigId,
     accepting: bool,
     finished: bool,
-    /// Whether an end token was taken.
-    ended: bool,
 }
 
 /// A matcher over a grammar.
@@ -52,7 +50,7 @@ impl GrammarStates {
         if let Some(mask) = mask.filter(|mask| !mask.is_empty()) {
             self.mask = (config, mask);
         }
-        At { config, accepting, finished: over, ended: false }
+        At { config, accepting, finished: over }
     }
 
     fn mask(&mut self, at: &At) -> Result<&TokenSet> {
@@ -82,6 +80,10 @@ impl States for GrammarStates {
         &self.engine.after
     }
 
+    fn ends(&self) -> &[TokenId] {
+        &self.engine.ends
+    }
+
     fn is_accepting(&self, at: &At) -> bool {
         at.accepting
     }
@@ -96,9 +98,6 @@ impl States for GrammarStates {
     }
 
     fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
-        if at.accepting && self.engine.ends.binary_search(&token).is_ok() {
-            return Ok(Some(At { finished: true, ended: true, ..*at }));
-        }
         let next = self.engine.session().after(at.config, token)?;
         Ok((next != DEAD).then(|| self.at(next)))
     }
@@ -118,11 +117,11 @@ impl States for GrammarStates {
     }
 
     fn state(&self, at: &At) -> Option<u64> {
-        Some(if at.ended { u64::MAX } else { u64::from(at.config.0) })
+        Some(u64::from(at.config.0))
     }
 
     fn bytewise(&self, at: &At) -> Option<Bytewise> {
-        (self.engine.is_bytewise && !at.ended).then(|| GrammarLanguage::at(&self.engine, at.config))
+        self.engine.is_bytewise.then(|| GrammarLanguage::at(&self.engine, at.config))
     }
 
     fn byte_walk(&self) -> Option<ByteWalk<'_>> {

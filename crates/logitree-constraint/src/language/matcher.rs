@@ -302,8 +302,6 @@ pub(crate) struct At {
     state: ByteState,
     accepting: bool,
     finished: bool,
-    /// Whether a token ended the generation.
-    ended: bool,
 }
 
 /// A matcher over a language.
@@ -340,7 +338,7 @@ impl LanguageStates {
     fn at(&self, state: ByteState) -> Result<At> {
         let accepting = self.shared.language.is_end(&state)?;
         let finished = accepting && self.shared.is_over(&state)?;
-        Ok(At { state, accepting, finished, ended: false })
+        Ok(At { state, accepting, finished })
     }
 }
 
@@ -353,6 +351,10 @@ impl States for LanguageStates {
 
     fn after_end(&self) -> &AfterEnd {
         &self.shared.after
+    }
+
+    fn ends(&self) -> &[TokenId] {
+        self.shared.vocabulary.end_of_generation()
     }
 
     fn is_accepting(&self, at: &At) -> bool {
@@ -373,22 +375,18 @@ impl States for LanguageStates {
 
     fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
         let vocabulary = &self.shared.vocabulary;
-        let next = if vocabulary.end_of_generation().contains(&token) {
-            at.accepting.then(|| At { finished: true, ended: true, ..at.clone() })
-        } else if token as usize >= vocabulary.len() || !vocabulary.kind(token).is_text() {
-            None
-        } else {
-            let bytes = vocabulary.token_bytes(token);
-            let (state, taken) = self.shared.language.walked(at.state.clone(), bytes)?;
-            if taken == 0 || taken < bytes.len() {
-                return Ok(None);
-            }
-            Some(self.at(state)?)
-        };
-        if next.is_some() {
-            self.mask = None;
+        let is_text = |token| !self.ends().contains(&token) && vocabulary.kind(token).is_text();
+        if token as usize >= vocabulary.len() || !is_text(token) {
+            return Ok(None);
         }
-        Ok(next)
+        let bytes = vocabulary.token_bytes(token);
+        let (state, taken) = self.shared.language.walked(at.state.clone(), bytes)?;
+        if taken == 0 || taken < bytes.len() {
+            return Ok(None);
+        }
+        let next = self.at(state)?;
+        self.mask = None;
+        Ok(Some(next))
     }
 
     fn back(&mut self, _to: &At, _left: &mut [At]) -> Result<()> {
@@ -397,15 +395,11 @@ impl States for LanguageStates {
     }
 
     fn state(&self, at: &At) -> Option<u64> {
-        if at.ended {
-            return Some(u64::MAX);
-        }
         at.state.number()
     }
 
     fn bytewise(&self, at: &At) -> Option<Bytewise> {
-        let state = at.state.clone();
-        (!at.ended).then(|| Bytewise { language: Arc::clone(&self.shared.language), state })
+        Some(Bytewise { language: Arc::clone(&self.shared.language), state: at.state.clone() })
     }
 
     fn byte_walk(&self) -> Option<ByteWalk<'_>> {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use logitree::constraint::{
-    shortest_ending, AfterEnd, ByteRecogniser, Composition, Constraint, Matcher,
-    PayloadCheck, Recogniser, Sequence, States, TreeSpan,
+    shortest_ending, AfterEnd, ByteRecogniser, Composition, Constraint, Matcher, PayloadCheck, Recogniser,
+    Sequence, States, TreeSpan,
 };
 use logitree::grammar::ast::{GrammarNode, Syntax};
 use logitree::mask::AllowedTokens;
