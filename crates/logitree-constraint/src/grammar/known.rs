@@ -220,14 +220,24 @@ impl Session<'_> {
         Ok(next)
     }
 
-    /// The configuration after one byte; [`DEAD`] if no text continues so.
+    /// The configuration after as many of `bytes` as may come, and how many those are.
     ///
     /// # Errors
     /// As [`Session::mask`].
-    pub fn step(&mut self, config: ConfigId, byte: u8) -> Result<ConfigId> {
-        self.shared.share.check()?;
+    pub fn walked(&mut self, mut config: ConfigId, bytes: &[u8]) -> Result<(ConfigId, usize)> {
+        // What this engine holds is counted when it is unlocked.
+        if self.engine.is_none() {
+            self.shared.share.check()?;
+        }
         let engine = self.engine();
-        engine.machine.step(config, byte).map_err(|error| named(error, engine, config))
+        for (taken, &byte) in bytes.iter().enumerate() {
+            match engine.machine.step(config, byte) {
+                Ok(DEAD) => return Ok((config, taken)),
+                Ok(next) => config = next,
+                Err(error) => return Err(named(error, engine, config)),
+            }
+        }
+        Ok((config, bytes.len()))
     }
 
     /// Whether a text may end in `config`. An engine that is locked is asked itself.

@@ -44,6 +44,13 @@ impl<'a> GrammarLanguage<RefCell<Session<'a>>> {
     pub fn walk(engine: &'a SharedEngine) -> Self {
         GrammarLanguage(RefCell::new(engine.session()))
     }
+
+    /// The same, with the engine locked already.
+    pub fn locked(engine: &'a SharedEngine) -> Self {
+        let mut session = engine.session();
+        session.engine();
+        GrammarLanguage(RefCell::new(session))
+    }
 }
 
 fn config(state: &ByteState) -> ConfigId {
@@ -60,8 +67,13 @@ impl<E: Asked> ByteLanguage for GrammarLanguage<E> {
     }
 
     fn step(&self, from: &ByteState, byte: u8) -> Result<Option<ByteState>> {
-        let next = self.0.ask(|session| session.step(config(from), byte))?;
-        Ok((next != DEAD).then(|| state(next)))
+        let (next, taken) = self.walked(from.clone(), &[byte])?;
+        Ok((taken == 1).then_some(next))
+    }
+
+    fn walked(&self, from: ByteState, bytes: &[u8]) -> Result<(ByteState, usize)> {
+        let (next, taken) = self.0.ask(|session| session.walked(config(&from), bytes))?;
+        Ok((state(next), taken))
     }
 
     fn is_end(&self, state: &ByteState) -> Result<bool> {

@@ -141,7 +141,7 @@ impl States for GrammarStates {
     }
 
     fn certain(&mut self, at: &At, most: usize) -> Result<Option<Certain>> {
-        GrammarLanguage::walk(&self.engine).certain(state(at.config), most).map(Some)
+        GrammarLanguage::locked(&self.engine).certain(state(at.config), most).map(Some)
     }
 
     fn is_ready(&self, at: &At) -> bool {
