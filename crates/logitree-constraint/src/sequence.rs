@@ -258,11 +258,6 @@ impl<S: States> Sequence<S> {
         Sequence { states, history: History { at, before: Vec::new(), past_end: 0 } }
     }
 
-    /// The state it is in, and those before.
-    pub(crate) fn history(&self) -> &History<S::At> {
-        &self.history
-    }
-
     /// Whether a token ended what could have gone on.
     fn is_ended(&self) -> bool {
         self.history.past_end > 0 && !self.states.is_finished(self.history.at())

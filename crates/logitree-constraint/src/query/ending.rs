@@ -88,8 +88,8 @@ fn spelled_ending(
         }
         let size = here.vocabulary_size();
         let cost = |token: TokenId| length + vocabulary.token_bytes(token).len().max(1);
-        let ids = visited[at].matcher.allowed()?.ids(size);
-        let mut next: Vec<(usize, TokenId)> = ids.map(|token| (cost(token), token)).collect();
+        let allowed = visited[at].matcher.allowed()?;
+        let mut next: Vec<(usize, TokenId)> = allowed.ids(size).map(|token| (cost(token), token)).collect();
         if next.len() > MAX_BEGUN {
             // More of one state are never looked at.
             next.select_nth_unstable(MAX_BEGUN);
