@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import logitree as lt
+from logitree._constraint import Context
 from logitree.protocols import Protocol
 from protocol_texts import KINDS, in_chunks, read, spelled, vocabulary
 
@@ -25,6 +26,14 @@ LLAMA = '{"name": "f", "parameters": {"a": 1}}'
 TURNS: list[tuple[str, str, str | None, str, Calls]] = [
     # protocol, text, reasoning, content, calls
     ("glm_4_5", "<think>hm</think>\n<tool_call>g\n</tool_call>", "hm", "", [("g", {})]),
+    ("glm_4_5", "\n<think>hm</think>\nHello", "hm", "Hello", []),
+    (
+        "glm_4_5",
+        "\n<think></think>\n<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n</tool_call>",
+        "",
+        "",
+        [("f", {"a": 1})],
+    ),
     # Ling: two line ends.
     ("glm_4_5", "<think>hm</think>\n\n<tool_call>g\n</tool_call>", "hm", "", [("g", {})]),
     # Nemotron, Step: one line end; Bielik: none.
@@ -97,6 +106,39 @@ def test_turns_of_templates_are_allowed_and_read(turn: tuple[str, str, str | Non
     assert [(call.name, call.arguments) for call in found.tool_calls] == calls
     assert read(protocol, vocab, in_chunks(tokens, rng), tools=TOOLS) == found
     assert read(protocol, None, list(text), tools=TOOLS).parts == found.parts
+
+
+def test_harmony_ends_with_the_end_tokens_of_its_own_vocabulary() -> None:
+    protocol = Protocol.named("harmony")
+    words = list(protocol.markers)
+    tokens = [*(bytes([byte]) for byte in range(256)), *(word.encode() for word in words)]
+    ends = [256 + words.index(word) for word in ("<|return|>", "<|call|>")]
+    vocab = lt.Vocabulary.from_tokens(tokens, kinds=["normal"] * 256 + ["control"] * len(words), end_tokens=ends)
+    final = spelled("<|channel|>final<|message|>yes", vocab, random.Random(0), markers=True)
+    header = "<|channel|>commentary to=functions.f <|constrain|>json<|message|>"
+    call = spelled(header + '{"a": 1}', vocab, random.Random(0), markers=True)
+    for constraint, text, end in (
+        (protocol.constraint(), final, ends[0]),
+        (protocol.constraint(["yes"]), final, ends[0]),
+        (protocol.constraint(["yes"], tools=TOOLS, reasoning=5), final, ends[0]),
+        (protocol.constraint(tools=TOOLS), call, ends[1]),
+        (protocol.constraint(tools=TOOLS, tool_choice="f", reasoning=5), call, ends[1]),
+    ):
+        matcher = constraint.matcher(vocab)
+        matcher.accept_many(text)
+        assert not matcher.is_accepting
+        assert [id for id in ends if matcher.is_allowed(id)] == [end]
+        assert matcher.shortest_ending()[-1:] == [end]
+        matcher.accept(end)
+        assert matcher.is_finished
+        assert matcher.is_accepting
+        for given in (text, [*text, end]):
+            found = constraint.read(given, Context(vocab))
+            assert found.notes == ()
+            assert (found.content, len(found.tool_calls)) == (("yes", 0) if text is final else ("", 1))
+        matcher.rollback(1)
+        assert not matcher.is_accepting
+        assert matcher.is_allowed(end)
 
 
 @pytest.mark.parametrize(

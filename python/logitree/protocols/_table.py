@@ -215,7 +215,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         _GLM_4_7,
         name="glm_4_5",
         models=("GLM-4.5", "GLM-4.5-Air", "GLM-4.6"),
-        reasoning=Block("<think>", "</think>", "\n"),
+        reasoning=Block("<think>", "</think>", "\n", "\n"),
         calls=Calls(
             trigger="<tool_call>",
             head="<tool_call>",

@@ -285,8 +285,11 @@ fn start(
     let mut exprs = Exprs::new(limits.automata_bytes / 64);
     exprs.set_fuel(limits.fuel);
     let source = RulesSource::new(rules, &mut exprs, Some(Box::new(JsonRules::new())))?;
-    let token_sets =
-        source.token_sets().iter().map(|set| resolve(set, vocabulary)).collect::<Result<Vec<_>>>()?;
+    let token_sets = source
+        .token_sets()
+        .iter()
+        .map(|set| Ok((resolve(set, vocabulary)?, !set.negated)))
+        .collect::<Result<Vec<_>>>()?;
     let begin = source.start();
     let most = earley::MachineLimits { bytes: limits.automata_bytes, ..earley::MachineLimits::default() };
     let machine = Machine::new(Box::new(source), begin, exprs, most)?;

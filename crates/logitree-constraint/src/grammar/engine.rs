@@ -22,9 +22,9 @@ const SET_BYTES: usize = 64;
 /// Ids for which the scratch of masks keeps room.
 const MAX_SCRATCH: usize = 4_096;
 
-/// What a mask depends on: its threads with far counters set equal, whether the text may end, which token sets may
-/// come. Many configurations have the same.
-type MaskKey = (Box<[(ExprId, ContinuationId)]>, bool, Box<[u32]>);
+/// What a mask depends on: its threads with far counters set equal, which end tokens and which token sets may come. Many
+/// configurations have the same.
+type MaskKey = (Box<[(ExprId, ContinuationId)]>, Box<[TokenId]>, Box<[u32]>);
 
 pub(super) struct Engine {
     pub machine: Machine,
@@ -36,6 +36,8 @@ pub(super) struct Engine {
     text_ends: Box<[TokenId]>,
     /// The token sets of the grammar, as ids.
     token_sets: Vec<TokenSet>,
+    /// The end tokens that each of them names; those that one has because it is all but some are not named.
+    named_ends: Vec<Box<[TokenId]>>,
     shared: Arc<LexemeTables>,
     /// With the tag that is meant instead of the tables' own.
     lexemes: FxHashMap<ExprId, (Arc<Lexeme>, Option<Tag>)>,
@@ -57,9 +59,14 @@ impl Engine {
         vocabulary: Arc<Vocabulary>,
         limits: GrammarLimits,
         ends: Arc<[TokenId]>,
-        token_sets: Vec<TokenSet>,
+        sets: Vec<(TokenSet, bool)>,
         shared: Arc<LexemeTables>,
     ) -> Engine {
+        let named_in = |(set, is_named): &(TokenSet, bool)| {
+            ends.iter().copied().filter(|&id| *is_named && set.contains(id)).collect()
+        };
+        let named_ends = sets.iter().map(named_in).collect();
+        let token_sets: Vec<TokenSet> = sets.into_iter().map(|(set, _)| set).collect();
         let is_text = |id: &TokenId| {
             vocabulary.kind(*id).is_text() || token_sets.iter().any(|set: &TokenSet| set.contains(*id))
         };
@@ -71,6 +78,7 @@ impl Engine {
             limits,
             ends,
             token_sets,
+            named_ends,
             shared,
             lexemes: FxHashMap::default(),
             saturated: FxHashMap::default(),
@@ -122,10 +130,11 @@ impl Engine {
             && self.machine.token_sets(config).is_empty()
     }
 
-    /// The configuration after `token`; [`DEAD`] if it is not allowed. End tokens are not text here.
+    /// The configuration after `token`; [`DEAD`] if it is not allowed. An end token is not text here: the grammar takes
+    /// one that it names where its text is complete with it.
     pub fn after(&mut self, config: ConfigId, token: TokenId) -> Result<ConfigId> {
         if self.ends.binary_search(&token).is_ok() {
-            return Ok(DEAD);
+            return self.after_named_end(config, token);
         }
         let vocabulary = Arc::clone(&self.vocabulary);
         let mut next = DEAD;
@@ -149,6 +158,37 @@ impl Engine {
             (DEAD, only) | (only, DEAD) => Ok(only),
             (a, b) => self.machine.either(a, b),
         }
+    }
+
+    /// The complete configuration after an end token; [`DEAD`] if the grammar does not name it here, or needs more after it,
+    /// which no model would write.
+    fn after_named_end(&mut self, config: ConfigId, token: TokenId) -> Result<ConfigId> {
+        let named = &self.named_ends;
+        let names = |set: u32| named[set as usize].binary_search(&token).is_ok();
+        if !self.machine.token_sets(config).into_iter().any(names) {
+            return Ok(DEAD);
+        }
+        let after = self.machine.step_token(config, token, &|set, _| names(set))?;
+        Ok(if after != DEAD && self.machine.is_accepting(after) { after } else { DEAD })
+    }
+
+    /// The end tokens that may come in `config`, ascending.
+    fn ends_at(&mut self, config: ConfigId) -> Result<Box<[TokenId]>> {
+        if self.machine.is_accepting(config) {
+            return Ok((*self.ends).into());
+        }
+        let sets = self.machine.token_sets(config);
+        let mut ends: Vec<TokenId> =
+            sets.iter().flat_map(|&set| self.named_ends[set as usize].iter().copied()).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let mut closing = Vec::new();
+        for end in ends {
+            if self.after_named_end(config, end)? != DEAD {
+                closing.push(end);
+            }
+        }
+        Ok(closing.into())
     }
 
     /// The byte that may come in `config`, if there is one only and no named token, and the configuration after it.
@@ -180,7 +220,7 @@ impl Engine {
             return Ok(known.clone());
         }
         let made = self.make(&key)?;
-        self.mask_bytes += made.own_bytes() + SET_BYTES + 16 * key.0.len();
+        self.mask_bytes += made.own_bytes() + SET_BYTES + 16 * key.0.len() + 4 * key.1.len();
         self.by_key.insert(key, made.clone());
         Ok(made)
     }
@@ -205,7 +245,7 @@ impl Engine {
             thread.0 = self.saturated(thread.0)?;
         }
         threads.sort_unstable();
-        Ok((threads, self.machine.is_accepting(config), self.machine.token_sets(config).into()))
+        Ok((threads, self.ends_at(config)?, self.machine.token_sets(config).into()))
     }
 
     fn saturated(&mut self, e: ExprId) -> Result<ExprId> {
@@ -218,7 +258,7 @@ impl Engine {
         Ok(made)
     }
 
-    fn make(&mut self, (threads, accepting, sets): &MaskKey) -> Result<TokenSet> {
+    fn make(&mut self, (threads, ends, sets): &MaskKey) -> Result<TokenSet> {
         let mut few = std::mem::take(&mut self.few);
         let mut dense: Vec<Allowed> = Vec::new();
         let mut pieces = Vec::with_capacity(threads.len() + 2);
@@ -252,16 +292,14 @@ impl Engine {
         for &set in sets.iter() {
             add(&self.token_sets[set as usize], &[], &mut few, &mut dense);
         }
-        // End tokens are never text: they are allowed where the text may end, and nowhere else.
+        // End tokens are never text: they are allowed where the text may end, or ends with them, and nowhere else.
         if !self.text_ends.is_empty() {
             few.retain(|id| self.text_ends.binary_search(id).is_err());
         }
         for (words, without) in &mut dense {
             without.extend(self.text_ends.iter().filter(|&&id| bit(words, id)));
         }
-        if *accepting {
-            few.extend_from_slice(&self.ends);
-        }
+        few.extend_from_slice(ends);
         let made = join(dense, &mut few, self.vocabulary.len(), &mut self.sorter);
         few.clear();
         few.shrink_to(MAX_SCRATCH);

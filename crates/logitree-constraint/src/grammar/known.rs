@@ -196,7 +196,7 @@ impl Session<'_> {
         Ok(made)
     }
 
-    /// The configuration after `token`; [`DEAD`] if it is not allowed. End tokens are not text here.
+    /// The configuration after `token`; [`DEAD`] if it is not allowed. An end token is one that the grammar names.
     ///
     /// # Errors
     /// As [`Session::mask`].

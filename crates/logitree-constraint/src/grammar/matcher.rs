@@ -61,7 +61,10 @@ impl GrammarStates {
                     ErrorKind::Constraint,
                     "no token of the vocabulary continues the text here, although the grammar does",
                 )
-                .help("use a vocabulary that has a token for each byte that the grammar needs"));
+                .help(
+                    "use a vocabulary that has a token for each byte that the grammar needs; an end token that the \
+                     grammar names must be the last of the text",
+                ));
             }
             self.mask = (at.config, mask);
         }
@@ -99,6 +102,9 @@ impl States for GrammarStates {
 
     fn next(&mut self, at: &At, token: TokenId) -> Result<Option<At>> {
         let next = self.engine.session().after(at.config, token)?;
+        if next != DEAD && self.engine.ends.binary_search(&token).is_ok() {
+            return Ok(Some(At { config: next, accepting: true, finished: true }));
+        }
         Ok((next != DEAD).then(|| self.at(next)))
     }
 

@@ -28,7 +28,7 @@ pub(super) fn check(options: &ReasoningOptions, vocabulary: &Vocabulary) -> Resu
     for (place, tokens) in &named {
         tag(place, tokens, vocabulary)?;
     }
-    overlaps(&named)?;
+    overlaps(&named, options.whole)?;
     if !options.whole {
         first_tokens(options)?;
     }
@@ -84,15 +84,19 @@ fn tag(place: &str, tokens: &[TokenId], vocabulary: &Vocabulary) -> Result<()> {
     Ok(())
 }
 
-/// One that contains another: the inner one would be seen first, or where it may not be.
-fn overlaps(named: &[(String, &[TokenId])]) -> Result<()> {
+/// One that contains another: the inner one would be seen first, or where it may not be. Begins that count when they are
+/// complete may end alike: both are complete with the same token.
+fn overlaps(named: &[(String, &[TokenId])], whole: bool) -> Result<()> {
     for (outer, tokens) in named {
         for (inner, part) in named.iter().filter(|(inner, _)| inner != outer && inner != "message") {
             if tokens == part {
                 let help = "a reasoning block's begin and its end must differ";
                 return Err(wrong(format!("{outer} and {inner} are the same tokens"), outer, help));
             }
-            if tokens.windows(part.len()).any(|window| window == *part) {
+            let begin_alike = whole && outer.starts_with("begin") && inner.starts_with("begin");
+            let apart =
+                if begin_alike && tokens.ends_with(part) { &tokens[..tokens.len() - 1] } else { tokens };
+            if apart.windows(part.len()).any(|window| window == *part) {
                 let help = "no sequence may contain another: leave the longer one out";
                 return Err(wrong(format!("{outer} contains {inner}"), outer, help));
             }

@@ -195,8 +195,8 @@ impl ReasoningBudget {
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if there is no begin or end, one is empty, has a token that is not in the vocabulary
-    /// or ends the generation; if one of them or the message contains another, or, without `whole`, a begin and an end
-    /// have the same first token; for a soft budget that is not below the budget, a ramp that is no number of 0 or
+    /// or ends the generation; if one of them or the message contains another (with `whole` a begin may end with another);
+    /// or, without `whole`, if a begin and an end have the same first token; for a soft budget that is not below the budget, a ramp that is no number of 0 or
     /// more, or a vocabulary without other tokens. [`ErrorKind::Limit`] past [`MAX_TAG_TOKENS`].
     pub fn new(options: ReasoningOptions, vocabulary: &Arc<Vocabulary>) -> Result<ReasoningBudget> {
         checks::check(&options, vocabulary)?;

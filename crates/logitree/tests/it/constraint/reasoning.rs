@@ -255,7 +255,13 @@ fn is_refused(t: &ReasoningOptions) -> bool {
     let used: BTreeSet<TokenId> =
         tags.iter().copied().chain([&t.message]).flatten().copied().chain(EOG).collect();
     let inside = |a: &[TokenId], b: &[TokenId]| a.windows(b.len()).any(|w| w == b);
-    tags.iter().enumerate().any(|(i, a)| tags.iter().enumerate().any(|(j, b)| i != j && inside(a, b)))
+    // Begins that count when they are complete may end alike.
+    let alike = |i: usize, j: usize, a: &[TokenId], b: &[TokenId]| {
+        t.whole && i.max(j) < distinct.len() && a.ends_with(b) && !inside(&a[..a.len() - 1], b)
+    };
+    let contains =
+        |i: usize, j: usize, a: &[TokenId], b: &[TokenId]| i != j && inside(a, b) && !alike(i, j, a, b);
+    tags.iter().enumerate().any(|(i, a)| tags.iter().enumerate().any(|(j, b)| contains(i, j, a, b)))
         || tags.iter().any(|tag| inside(&t.message, tag))
         || tags.iter().copied().chain([&t.message]).flatten().any(|id| EOG.contains(id))
         || used.len() == SIZE as usize
@@ -409,6 +415,16 @@ fn what_means_nothing_is_refused() {
         assert!(error.message.contains(message), "{error}");
         assert_eq!(error.place, place, "{error}");
         assert!(!error.help.is_empty(), "{error}");
+    }
+    let alike = |whole| small(|t| (t.begin, t.whole) = (vec![vec![3, 0], vec![0]], whole));
+    assert!(alike(false).unwrap_err().message.contains("begin[0] contains begin[1]"));
+    assert!(small(|t| (t.begin, t.whole) = (vec![vec![0, 3], vec![0]], true)).is_err());
+    for tokens in [&[3, 0][..], &[0]] {
+        let mut matcher = alike(true).unwrap().matcher(ReasoningStart::Outside, None).unwrap();
+        accept_all(&mut *matcher, tokens).unwrap();
+        assert!(!matcher.is_accepting());
+        accept_all(&mut *matcher, &[1, 2]).unwrap();
+        assert!(matcher.is_accepting());
     }
     let error = small(|t| t.message = vec![3; 5_000]).unwrap_err();
     assert_eq!(error.kind, ErrorKind::Limit);

@@ -177,6 +177,7 @@ fn written() -> Vec<Rules> {
         "root ::= \"(\" root \")\" | \"a\"*",
         "root ::= [^\"]* \"\\\"\" root?",
         "root ::= <[5]> (\"a\" | <end>) !<[6]> [ab]*",
+        "root ::= [ab]* (<end> | <turn> [ab] | \"b\" <turn> <end>? | \"1\")",
     ];
     let schemas = [object, free, r#"{"type":"number","minimum":-3,"maximum":12.5}"#, "{}"];
     let grammars = grammars.iter().map(|text| gbnf::parse(text).expect("a sound grammar"));
@@ -188,7 +189,7 @@ proptest! {
 
     #[test]
     fn written_grammars_keep_the_laws(
-        which in 0usize..8,
+        which in 0usize..9,
         tokens in tokens(b"ab\"\"{}:, 1235ntrue\\", 20),
         script in script(),
     ) {
@@ -228,4 +229,12 @@ fn special_tokens_are_not_text() {
     assert_eq!(allowed("root ::= \"x\"*", &[4, 4]).unwrap(), [4, 5, 6]);
     assert_eq!(allowed("root ::= \"x\"", &[4]).unwrap(), [5, 6]);
     assert_eq!(allowed("root ::= \"x\"", &[4, 6, 5]).unwrap(), [5, 6]);
+    // An end that the grammar names is the end of the text there; one that it does not name, or that more would follow,
+    // is not allowed.
+    assert_eq!(allowed("root ::= \"x\" <[5]>", &[4]).unwrap(), [5]);
+    assert_eq!(allowed("root ::= \"x\" <[5]>", &[4, 5]).unwrap(), [5, 6]);
+    assert_eq!(allowed("root ::= \"x\" <[5]>?", &[4]).unwrap(), [5, 6]);
+    assert_eq!(allowed("root ::= \"x\" (<[5]> \"x\")?", &[4]).unwrap(), [5, 6]);
+    assert_eq!(allowed("root ::= \"x\" (<[5]> \"x\" | <[6]> <[5]>* | \"x\")", &[4]).unwrap(), [4, 6]);
+    assert_eq!(allowed("root ::= \"x\" !<[4]>", &[4]).unwrap(), [0, 1, 2, 3]);
 }
