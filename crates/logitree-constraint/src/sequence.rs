@@ -33,7 +33,7 @@ pub trait States: Clone + Send + Sync + 'static {
     /// As [`Matcher::after_end`].
     fn after_end(&self) -> &AfterEnd;
 
-    /// The tokens that end what is accepting and could go on; some of those after the end. [`Sequence`] takes them: they are
+    /// The tokens that end what is accepting and could continue; some of those after the end. [`Sequence`] takes them: they are
     /// among the allowed tokens there, and [`States::next`] does not get one.
     fn ends(&self) -> &[TokenId] {
         &[]
@@ -263,7 +263,7 @@ impl<S: States> Sequence<S> {
         self.history.past_end > 0 && !self.states.is_finished(self.history.at())
     }
 
-    /// Whether `token` ends what could go on here.
+    /// Whether `token` ends what could continue here.
     #[inline]
     fn ends(&self, token: TokenId) -> bool {
         self.states.is_accepting(self.history.at()) && self.states.ends().contains(&token)

@@ -127,7 +127,7 @@ impl Tokenizer {
     /// of user-defined tokens are these tokens.
     ///
     /// # Errors
-    /// [`ErrorKind::Token`](crate::ErrorKind::Token) if the vocabulary has no token for a byte of it.
+    /// [`ErrorKind::Token`] if the vocabulary has no token for a byte of it.
     pub fn encode(&self, text: &str) -> Result<Vec<TokenId>> {
         let mut out = Vec::with_capacity(text.len() / 3 + 1);
         let mut scratch = Scratch::default();
@@ -176,7 +176,7 @@ impl Tokenizer {
     /// Whether its tokens spell the text that they are given for, so that a text has a canonical spelling.
     ///
     /// # Errors
-    /// [`ErrorKind::Constraint`](crate::ErrorKind::Constraint) if they do not.
+    /// [`ErrorKind::Constraint`] if they do not.
     pub fn check_canonical(&self) -> Result<()> {
         let what = match &self.model {
             Model::Merges if !self.normalizer.loses() => return Ok(()),
