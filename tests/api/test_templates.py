@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 
 import logitree as lt
-from logitree.protocols import Block, Protocol, _derive, _recognise, _template, _turns
+from logitree.protocols import Block, Protocol, _derive, _template, _turns, clear_caches
 from logitree.protocols._template import ChatTemplate, TemplateFailed
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -254,8 +254,8 @@ def test_a_template_without_calls_has_the_form_that_the_vocabulary_says() -> Non
 
 
 def test_without_jinja2_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for cached in (_template._environment_class, _turns.written_by, _recognise._found, _derive._derived):
-        cached.cache_clear()
+    _template._environment_class.cache_clear()
+    clear_caches()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     for find in (Protocol.recognise, lambda template: Protocol.from_template(template)):
         with pytest.raises(lt.ConstraintError, match=r"jinja2 is not installed.*logitree\[templates\]"):
@@ -268,3 +268,7 @@ def test_a_template_is_run_once_for_a_model() -> None:
     for _ in range(100):
         Protocol.recognise(template=KNOWN["qwen3"])
     assert time.perf_counter() - began < 1
+    kept = _turns.written_by(KNOWN["qwen3"])
+    assert _turns.written_by(KNOWN["qwen3"]) is kept
+    clear_caches()
+    assert _turns.written_by(KNOWN["qwen3"]) is not kept

@@ -14,6 +14,7 @@ from logitree.protocols._parts import (
     ToolCall,
 )
 from logitree.protocols._protocol import Block, Calls, Pairs, Protocol
+from logitree.protocols._recognise import clear_caches
 from logitree.protocols._table import NAMES, PROTOCOLS
 from logitree.protocols._tools import Tool
 
@@ -36,4 +37,5 @@ __all__ = [
     "ResponseConstraint",
     "Tool",
     "ToolCall",
+    "clear_caches",
 ]

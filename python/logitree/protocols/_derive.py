@@ -51,7 +51,7 @@ class Underivable(Exception):
 def from_template(source: str, vocabulary: Vocabulary | None) -> Protocol:
     """The form that a template writes; `Protocol.from_template` has the details."""
     try:
-        return _derived(source, end_of_text(vocabulary))
+        return derived(source, end_of_text(vocabulary))
     except (TemplateFailed, Underivable) as wrong:
         help = "name the form: Protocol.named(...), or write it as a Protocol"
         message = f"no form can be derived from the chat template: {wrong}"
@@ -59,7 +59,7 @@ def from_template(source: str, vocabulary: Vocabulary | None) -> Protocol:
 
 
 @lru_cache(maxsize=32)
-def _derived(source: str, eos: str) -> Protocol:
+def derived(source: str, eos: str) -> Protocol:
     writer = written_by(source, eos)
     protocol = _form(writer)
     wrong = proved(writer, protocol, TURNS)

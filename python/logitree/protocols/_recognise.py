@@ -9,11 +9,11 @@ from typing import Any
 
 from .._core import ConstraintError, Vocabulary
 from .._errors import error
-from ._derive import from_template
+from ._derive import derived, from_template
 from ._protocol import Protocol
 from ._table import NAMES, PROTOCOLS
-from ._template import TemplateFailed
-from ._turns import end_of_text, probe_tools, written_by
+from ._template import TemplateFailed, compiled_template
+from ._turns import bound_matcher, end_of_text, probe_tools, written_by
 
 
 def named(name: str) -> Protocol:
@@ -106,6 +106,12 @@ def _found(template: str, eos: str, fitting: tuple[str, ...]) -> tuple[Protocol 
     wrote = " and ".join(repr(turn.text[:300]) for turn in turns[:2])
     tried = f" ({'; '.join(reasons)})" if reasons else ""
     return None, f"no protocol reads and allows what the chat template writes, {wrote}{tried}"
+
+
+def clear_caches() -> None:
+    """Forgets the last 32 chat templates, what they write, and the forms that were found for them."""
+    for cached in (compiled_template, written_by, bound_matcher, derived, _found):
+        cached.cache_clear()
 
 
 def _heads(protocol: Protocol) -> tuple[str, ...]:

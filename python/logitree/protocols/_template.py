@@ -52,14 +52,14 @@ def compiled(source: str) -> ChatTemplate:
         TemplateFailed: the template is malformed, or too long.
     """
     _environment_class()
-    made = _compiled(source)
+    made = compiled_template(source)
     if isinstance(made, TemplateFailed):
         raise made
     return made
 
 
 @lru_cache(maxsize=32)
-def _compiled(source: str) -> ChatTemplate | TemplateFailed:
+def compiled_template(source: str) -> ChatTemplate | TemplateFailed:
     try:
         return ChatTemplate(source)
     except TemplateFailed as wrong:

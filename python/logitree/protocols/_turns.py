@@ -124,7 +124,7 @@ class Turn:
         text = self.text
         ends = [at for at in (text.find(end) for end in protocol.turn_end) if at >= 0]
         data = text[: min(ends, default=len(text))].encode()
-        matcher = _bound(protocol, tools, self.begun(protocol)).fork()
+        matcher = bound_matcher(protocol, tools, self.begun(protocol)).fork()
         taken = matcher.validate(data)
         if taken < len(data):
             before, after = (part.decode("utf-8", "replace") for part in (data[:taken], data[taken:]))
@@ -382,7 +382,7 @@ def _bytes() -> Vocabulary:
 
 
 @lru_cache(maxsize=64)
-def _bound(protocol: Protocol, tools: tuple[Tool, ...], begun: bool) -> Matcher:
+def bound_matcher(protocol: Protocol, tools: tuple[Tool, ...], begun: bool) -> Matcher:
     """The constraint of a response with these tools, at its beginning."""
     from ._constraint import ResponseConstraint
 
