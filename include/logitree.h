@@ -117,7 +117,7 @@ enum {
 /* The version of the interface that the library has; compare it with LOGITREE_ABI_VERSION of the header. */
 uint32_t logitree_abi_version(void);
 
-/* The version of logitree, such as "0.1.0". It lives forever. */
+/* The version of logitree, such as "0.2.0". It lives forever. */
 const char *logitree_version(void);
 
 /* Whether the library has a feature: a type of constraint ("regex", "json_schema", "token_tree", ...), a format of

@@ -50,7 +50,7 @@ pub extern "C" fn logitree_abi_version() -> u32 {
     LOGITREE_ABI_VERSION
 }
 
-/// The version of logitree, such as "0.1.0". It lives forever.
+/// The version of logitree, such as "0.2.0". It lives forever.
 #[no_mangle]
 pub extern "C" fn logitree_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
