@@ -12,7 +12,7 @@ from typing import Any
 
 from .._core import ConstraintError, Grammar, LogitreeError
 from .._errors import error
-from ._pieces import joined, structure
+from ._pieces import any_text, joined
 from ._protocol import Pairs
 from ._tools import Tool, is_text, resolved
 
@@ -207,7 +207,7 @@ def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str, *, unclose
             )
         return Grammar.choice(values)
     if not schema.keys() & {"pattern", "minLength", "maxLength"} and not unclosed:
-        return structure({"type": "any_text", "excludes": list(ends)})
+        return any_text(tuple(ends))
     parts = ["/(?s:.*)/", *(f"~/(?s:.*){_escaped(end)}(?s:.*)/" for end in ends)]
     if unclosed:
         parts.append(f"~/{_UNCLOSED}/")

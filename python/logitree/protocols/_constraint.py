@@ -18,7 +18,7 @@ from ._forms import BARE_CALLS, BLANKS, CALL_PATTERN, pieces
 from ._marks import ANY_TOKEN, Marks
 from ._parser import Parser
 from ._parts import Kind, Response
-from ._pieces import SPACE, joined, structure
+from ._pieces import SPACE, any_text, joined, structure
 from ._protocol import Block, Protocol
 from ._tools import Tool, tools_of
 
@@ -189,6 +189,7 @@ class _Writer:
     def __init__(self, constraint: ResponseConstraint, marks: Marks) -> None:
         self.of, self.protocol, self.marks = constraint, constraint.protocol, marks
         self.stops = self._stops()
+        self._literals: dict[str, Grammar | None] = {}
 
     def response(self, begun: bool, after: bool) -> Grammar:
         """Reasoning, then the rest."""
@@ -244,7 +245,7 @@ class _Writer:
         if answer is not None:
             self._check_beginning(answer)
             return answer if calls is None else answer | calls(self._before_calls())
-        text = structure({"type": "any_text", "excludes": self.stops})
+        text = any_text(tuple(self.stops))
         if calls is None:
             return text
         form = self.protocol.calls
@@ -388,6 +389,11 @@ class _Writer:
 
     def literal(self, text: str) -> Grammar | None:
         """This text, its markers as tokens where they are tokens; None if it is empty."""
+        if text not in self._literals:
+            self._literals[text] = self._written(text)
+        return self._literals[text]
+
+    def _written(self, text: str) -> Grammar | None:
         made: Grammar | None = None
         for piece in filter(None, _split(self.marks.bound(text))):
             token = self.marks.token(piece)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from .._core import Grammar
@@ -23,3 +24,9 @@ def joined(*parts: Grammar | None) -> Grammar:
 def structure(format: Mapping[str, Any]) -> Grammar:
     """A part of a structural tag."""
     return Grammar.structural_tag(dict(format))
+
+
+@lru_cache(64)
+def any_text(excludes: tuple[str, ...]) -> Grammar:
+    """Any text that contains none of these. Every argument of every tool shares it."""
+    return structure({"type": "any_text", "excludes": list(excludes)})

@@ -17,7 +17,15 @@ impl Vocabulary {
 
     /// Ids of the tokens of any kind whose bytes are exactly `bytes`, ascending.
     pub fn find(&self, bytes: &[u8]) -> Vec<TokenId> {
-        self.ids().filter(|&id| self.token_bytes(id) == bytes).collect()
+        let is_found = |&id: &TokenId| self.token_bytes(id) == bytes;
+        let Some(trie) = self.trie().ok().filter(|_| !bytes.is_empty()) else {
+            return self.ids().filter(is_found).collect();
+        };
+        // The trie has the tokens of text, and few others are left to compare.
+        let others = self.ids().filter(|&id| !self.kind(id).is_text()).filter(is_found);
+        let mut found: Vec<_> = trie.lookup(bytes).iter().copied().chain(others).collect();
+        found.sort_unstable();
+        found
     }
 
     /// The first `limit` ids, ascending, of the tokens of any kind whose bytes contain `part`.
@@ -66,6 +74,8 @@ mod tests {
             (TokenKind::Normal, "b"),
             (TokenKind::Byte, "b"),
             (TokenKind::Unused, ""),
+            (TokenKind::UserDefined, "</s>"),
+            (TokenKind::Normal, ""),
         ] {
             builder.push(kind, bytes.as_bytes()).unwrap();
         }
@@ -79,12 +89,14 @@ mod tests {
         let v = tiny();
         assert_eq!(v.special(), [0, 4]);
         assert_eq!(v.find(b"b"), [2, 3]);
+        assert_eq!(v.find(b"</s>"), [0, 5]);
+        assert_eq!(v.find(b""), [4, 6]);
         assert_eq!(v.find(b"x"), [] as [TokenId; 0]);
         assert_eq!(v.search(b"b", 2), [1, 2]);
-        assert_eq!(v.search(b"", 9).len(), 5);
+        assert_eq!(v.search(b"", 9).len(), 7);
         assert_eq!(v.decode(&[1, 0, 3, 4], true).unwrap(), b"abb");
         assert_eq!(v.decode(&[1, 0, 3, 4], false).unwrap(), b"ab</s>b");
-        assert_eq!(v.decode(&[5], true).unwrap_err().kind, crate::ErrorKind::Token);
+        assert_eq!(v.decode(&[7], true).unwrap_err().kind, crate::ErrorKind::Token);
         assert_eq!(v.end_of_generation(), [0]);
     }
 }
