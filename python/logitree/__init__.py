@@ -6,6 +6,7 @@
 import typing
 
 from logitree import _renamed
+from logitree import catalogue as catalogue
 from logitree import compose as compose
 from logitree import elizaos as elizaos
 from logitree import masks as masks
@@ -111,7 +112,7 @@ __all__ = [
     "generate",
 ]
 
-_renamed.install(globals())
+_renamed.install({**vars(catalogue), **globals()})
 
 if not typing.TYPE_CHECKING:  # a type checker knows no old names, so that it marks misspelled ones
 

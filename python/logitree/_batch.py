@@ -146,17 +146,15 @@ class Batch:
         _core.accept_batch(self._rows, tokens, self._ends)
 
     def masks(self, out: npt.NDArray[np.int32] | None = None) -> npt.NDArray[np.int32]:
-        """What each row may take next, int32 [B, ceil(V / 32)], as `logitree.masks` has it; in a finished row the end
-        tokens alone.
-
-        Raises:
-            MaskError: `out` does not fit.
-            LimitError: a row's constraint is out of fuel; `out` allows nothing then.
-        """
+        """Deprecated: `masks.fill_batch(batch, out)`."""
         if out is None:
             out = masks.new(len(self._vocabulary), rows=len(self._rows))
-        _core.mask_batch(self._rows, out, self._ends)
+        self._fill(out)
         return out
+
+    def _fill(self, out: npt.NDArray[np.int32]) -> None:
+        """As `masks.fill_batch` of this batch."""
+        _core.mask_batch(self._rows, out, self._ends)
 
     def take_forced(self) -> list[list[int]]:
         """Every row accepts its forced tokens; returns them. They need no forward pass of their own.

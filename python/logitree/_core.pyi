@@ -9,96 +9,10 @@ import numpy.typing as npt
 from numpy.typing import NDArray
 from typing_extensions import Self, Unpack
 
+from logitree._batch import Batch
 from logitree._constraint import Context
 from logitree._params import ChainParams
 from logitree._spans import SpanStream
-
-__all__ = [
-    "AllowedTokens",
-    "BeamCandidates",
-    "BoundReasoning",
-    "Burst",
-    "CatalogueIndex",
-    "CatalogueIndexBuilder",
-    "Chain",
-    "Choices",
-    "Composition",
-    "Constraint",
-    "ConstraintError",
-    "Deadline",
-    "Decoder",
-    "Effect",
-    "EntropyRule",
-    "Explanation",
-    "FileError",
-    "Grammar",
-    "ItemWalk",
-    "LimitError",
-    "LlamaSamplerMaker",
-    "LogitreeError",
-    "LogitsError",
-    "MaskError",
-    "Matcher",
-    "Measures",
-    "MissingFileError",
-    "PayloadError",
-    "PerplexityGate",
-    "Random",
-    "ReadConstraint",
-    "Recogniser",
-    "RollingPerplexity",
-    "Sampler",
-    "SamplingError",
-    "SkeletonProgram",
-    "StateError",
-    "Steering",
-    "Step",
-    "TokenError",
-    "TokenHistory",
-    "TokenTree",
-    "TokenTreeCache",
-    "TokenTreePath",
-    "TokenTrie",
-    "Tokenizer",
-    "Vocabulary",
-    "VocabularyError",
-    "__profile__",
-    "__version__",
-    "accept_batch",
-    "beam_top",
-    "custom",
-    "dry_breakers",
-    "entropy",
-    "fill_masks",
-    "log_softmax",
-    "log_sum_exp",
-    "mask_apply",
-    "mask_batch",
-    "mask_contains",
-    "mask_count",
-    "mask_fill",
-    "mask_first",
-    "mask_from_ids",
-    "mask_ids",
-    "mask_insert",
-    "mask_new",
-    "mask_remove",
-    "mask_words",
-    "prefill_plan",
-    "read_tree_decode",
-    "reasoning_budget",
-    "sampler",
-    "sampler_constructors",
-    "sampler_table",
-    "span_sampler_plan",
-    "step_batch",
-    "surprisal",
-    "take_forced_batch",
-    "token_tree",
-    "token_tree_cache",
-    "top_candidates",
-    "unpickle_chain",
-]
 
 __version__: str
 __profile__: str
@@ -1749,14 +1663,15 @@ class Explanation:
     def expected_there(self) -> list[str]:
         """What is expected after those bytes; empty if unknown."""
 
-def fill_masks(matchers: Matcher | Sequence[Matcher], out: _Mask, threads: int | None = None) -> None:
+def fill_masks(matchers: Matcher | Sequence[Matcher] | Batch, out: _Mask, threads: int | None = None) -> None:
     """Writes each matcher's allowed tokens over its row of `out`, int32 or uint32, [B, words], in place.
 
-    `matchers`: a list, or one matcher with one row. A row is at least as long as `allowed().mask()`; words past
-    the vocabulary are 0, or all ones where nothing is masked. The GIL is released, and up to `threads` threads
-    (None: one per core) run where the work is large enough. A row depends on its matcher alone. Raises
-    MaskError for an `out` that does not fit, StateError for a matcher given twice, or the first error of a row,
-    with its number, after all other rows are written.
+    `matchers`: a list, one matcher with one row, or a `Batch`. A finished row of a batch allows the end tokens
+    alone. A row is at least as long as `allowed().mask()`; words past the vocabulary are 0, or all ones where
+    nothing is masked. The GIL is released, and up to `threads` threads (None: one per core; a batch takes one)
+    run where the work is large enough. A row depends on its matcher alone. Raises MaskError for an `out` that
+    does not fit, StateError for a matcher given twice, or the first error of a row, with its number: after all
+    other rows of a list are written, and with an `out` of a batch that allows nothing.
     """
 
 # -- decoder --

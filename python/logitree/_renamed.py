@@ -47,6 +47,7 @@ METHODS: dict[str, str] = {
     "Matcher.mask": "allowed().mask()",
     "Matcher.fill_mask": "masks.fill_batch(matcher, out)",
     "Decoder.mask": "allowed().mask()",
+    "Batch.masks": "masks.fill_batch(batch, out)",
 }
 """Class and old method -> what does the same."""
 
@@ -60,6 +61,8 @@ KEYWORDS: dict[str, dict[str, str]] = {
 }
 """Class and method -> {old keyword: new keyword}."""
 
+UNBOUND = ("Catalogue.matcher", "CatalogueConstraint.matcher")
+"""Classes and methods that took no vocabulary, or its size, where they need a `Vocabulary` now."""
 
 OPERATIONS: dict[str, tuple[str, Callable[..., Any]]] = {
     "and_": ("a & b", np.bitwise_and),
@@ -130,6 +133,10 @@ def install(classes: Mapping[str, type]) -> None:
         owner, _, old = path.partition(".")
         if owner in classes:
             setattr(classes[owner], old, _warning(getattr(classes[owner], old), path, new))
+    for path in UNBOUND:
+        owner, _, method = path.partition(".")
+        if owner in classes:
+            setattr(classes[owner], method, _bound(getattr(classes[owner], method), path))
     for path, renamed in KEYWORDS.items():
         owner, _, method = path.partition(".")
         if owner in classes:
@@ -161,6 +168,19 @@ def _attribute(path: str, new: str) -> property:
         return VALUES[path](value) if path in VALUES else value
 
     return property(read, doc=f"Deprecated: `{new}`.")
+
+
+def _bound(called: Callable[..., Any], path: str) -> Callable[..., Any]:
+    """A method that warns where it gets no vocabulary."""
+    caller = 4 if path in KEYWORDS else 3  # that method is within one that takes old keywords
+
+    @functools.wraps(called)
+    def call(self: Any, vocabulary: Any = None, **given: Any) -> Any:
+        if not isinstance(vocabulary, _core.Vocabulary):
+            warn(f"{path} without a Vocabulary", "matcher(vocabulary)", stacklevel=caller)
+        return called(self, vocabulary, **given)
+
+    return call
 
 
 def _warning(called: Callable[..., Any], path: str, new: str) -> Callable[..., Any]:

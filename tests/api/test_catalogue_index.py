@@ -240,7 +240,8 @@ def test_masks_are_the_allowed_tokens() -> None:
 
 
 def test_a_matcher_generates_one_item() -> None:
-    matcher = lt.Catalogue.from_codes([[3, 70], [3, 80, 9]]).matcher()
+    vocabulary = lt.Vocabulary.from_tokens([b"%d" % n for n in range(81)])
+    matcher = lt.Catalogue.from_codes([[3, 70], [3, 80, 9]]).matcher(vocabulary)
     assert matcher.forced_tokens() == [3]
     matcher.accept(3)
     assert list(matcher.allowed()) == [70, 80]
@@ -249,8 +250,8 @@ def test_a_matcher_generates_one_item() -> None:
     matcher.accept(70)
     assert matcher.is_finished
     with pytest.raises(lt.ConstraintError, match="end="):
-        lt.Catalogue.from_codes([[3], [3, 4]]).matcher()
-    nested = lt.Catalogue.from_codes([[3], [3, 4]]).matcher(end_token=2)
+        lt.Catalogue.from_codes([[3], [3, 4]]).matcher(vocabulary)
+    nested = lt.Catalogue.from_codes([[3], [3, 4]]).matcher(vocabulary, end_token=2)
     nested.accept(3)
     assert list(nested.allowed()) == [2, 4]
     assert not nested.is_accepting
@@ -335,6 +336,7 @@ def test_what_was_removed_needs_no_logit() -> None:
 def test_damage_below_a_wide_node_opens_nothing() -> None:
     tree = lt.Catalogue.from_codes([[a, b] for a in range(86) for b in range(70)])
     data = bytearray(tree.to_bytes())
+    vocabulary = lt.Vocabulary.from_tokens([b"%d" % n for n in range(86)])
     refused = 0
     for page in range(1, len(data) // 4096):
         damaged = data.copy()
@@ -342,7 +344,7 @@ def test_damage_below_a_wide_node_opens_nothing() -> None:
         try:
             other = lt.Catalogue.from_bytes(bytes(damaged))
             other.remove([[85, 69]])
-            matcher = other.matcher()
+            matcher = other.matcher(vocabulary)
             assert list(matcher.allowed()) == list(range(86))
             for token in range(86):
                 fork = matcher.fork()

@@ -60,7 +60,7 @@ def request(number: int) -> str:
 
 def test_every_run_gives_a_title(engine: LlamaCpp, tree: lt.Catalogue, titles: list[str]) -> None:
     end, known = engine.vocabulary.end_tokens[0], set(titles)
-    matcher: Any = tree.matcher(end_token=end, vocabulary=len(engine.vocabulary))
+    matcher: Any = tree.matcher(engine.vocabulary, end_token=end)
     seen = set()
     for run in range(RUNS):
         chain = lt.Chain([lt.samplers.temp(1.5), lt.samplers.dist(run)])
@@ -89,7 +89,7 @@ def test_a_bounded_thought_stands_before_the_title(engine: LlamaCpp, tree: lt.Ca
     end, known = engine.vocabulary.end_tokens[0], set(titles)
     budget = lt.ReasoningBudget(budget=12)
     for run in range(max(RUNS // 8, 3)):
-        matcher = tree.matcher(end_token=end, vocabulary=len(engine.vocabulary))
+        matcher = tree.matcher(engine.vocabulary, end_token=end)
         chain = lt.Chain([lt.samplers.temp(1.0), lt.samplers.dist(run)])
         prompt = request(run) + "<think>"
         events = lt.generate(engine, prompt, budget + matcher, chain=chain, chat=False, max_tokens=80)

@@ -46,7 +46,7 @@ def test_certain_bytes(constraint: Any, begun: str, certain: bytes, complete: bo
 
 
 def test_a_matcher_without_a_vocabulary_asks_for_it_and_checks_it() -> None:
-    matcher = lt.Catalogue.from_codes([[97, 98]]).matcher(len(VOCABULARY))
+    matcher = lt.Catalogue.from_codes([[97, 98]]).walk(len(VOCABULARY)).matcher()
     with pytest.raises(lt.ConstraintError, match="does not know its vocabulary"):
         matcher.certain_bytes()
     with pytest.raises(lt.ConstraintError, match="does not know its vocabulary"):

@@ -37,10 +37,17 @@ def decoders(vocabulary: lt.Vocabulary) -> list[lt.Decoder]:
     return [
         lt.Decoder(vocabulary, chain(seed=1), lt.OneOf(["REPLY", "REPLY_THREAD"]).matcher(vocabulary)),
         lt.Decoder(vocabulary, chain(seed=2, temp=2.0, rng="philox"), letters, trace=True),
-        lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(end_token=END, vocabulary=len(WORDS))),
+        lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(vocabulary, end_token=END)),
         lt.Decoder(vocabulary, chain(seed=3, rng="xoroshiro128plus"), max_tokens=5, stop=["bc"]),
         lt.Decoder(vocabulary, chain(seed=4, penalty_repeat=1.4), max_tokens=2, stop_at_end_tokens=False),
     ]
+
+
+def filled(batch: lt.Batch) -> np.ndarray:
+    """The masks of all rows."""
+    out = lt.masks.new(len(WORDS), rows=len(batch))
+    lt.masks.fill_batch(batch, out)
+    return out
 
 
 def test_rows_equal_single_decoders(vocabulary: lt.Vocabulary) -> None:
@@ -54,7 +61,7 @@ def test_rows_equal_single_decoders(vocabulary: lt.Vocabulary) -> None:
         assert tokens.tolist() == expected
         assert batch.finished.tolist() == [d.is_finished for d in alone]
         assert [list(d.allowed().mask()) for d in batch if not d.is_finished] == [
-            list(mask) for mask, over in zip(batch.masks(), batch.finished, strict=True) if not over
+            list(mask) for mask, over in zip(filled(batch), batch.finished, strict=True) if not over
         ]
     assert batch.finished.all()
     assert [d.tokens for d in batch] == [d.tokens for d in alone]
@@ -66,7 +73,7 @@ def test_a_finished_row_accepts_end_tokens_only(vocabulary: lt.Vocabulary) -> No
     over = lt.Decoder(vocabulary, lt.Chain.greedy(), lt.OneOf(["a"]).matcher(vocabulary))
     over.accept(0)
     batch = lt.Batch(vocabulary, [over, lt.Decoder(vocabulary, lt.Chain.greedy())], end_tokens=[2, END])
-    assert [lt.masks.to_ids(row).tolist() for row in batch.masks()] == [[2, END], list(range(len(WORDS)))]
+    assert [lt.masks.to_ids(row).tolist() for row in filled(batch)] == [[2, END], list(range(len(WORDS)))]
     logits = rows(0, 2)
     logits[0] = np.nan
     assert batch.step(logits)[0] == 2
@@ -157,7 +164,7 @@ def test_all_rows_or_none(vocabulary: lt.Vocabulary) -> None:
 
 def test_forced_tokens_of_a_batch(vocabulary: lt.Vocabulary) -> None:
     tree = lt.Catalogue.from_codes([[0, 1, 2]])
-    sure = lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(vocabulary=len(WORDS)))
+    sure = lt.Decoder(vocabulary, lt.Chain.greedy(), tree.matcher(vocabulary))
     batch = lt.Batch(vocabulary, [sure, lt.Decoder(vocabulary, lt.Chain.greedy())])
     assert batch.take_forced() == [[0, 1, 2], []]
     assert batch.finished.tolist() == [True, False]
@@ -232,7 +239,7 @@ def test_invalid_arguments_are_refused(vocabulary: lt.Vocabulary) -> None:
             batch.accept(tokens)
     for out in (np.zeros((2, 1), np.int32), np.zeros((1, 0), np.int32), np.zeros((1, 1), np.int64)):
         with pytest.raises(lt.MaskError):
-            batch.masks(out)
+            lt.masks.fill_batch(batch, out)
     with pytest.raises(IndexError):
         batch[1]
     assert decoder.tokens == []
@@ -279,23 +286,27 @@ def test_an_interrupt_is_not_an_error_of_a_row(vocabulary: lt.Vocabulary) -> Non
         assert [d.tokens for d in batch] == [[], [], []]
 
 
-def out_of_fuel() -> lt.Matcher:
+def out_of_fuel(vocabulary: lt.Vocabulary) -> lt.Matcher:
     """A matcher that cannot be asked what is allowed, for asking takes more than its fuel."""
     tree = lt.Catalogue.from_codes([*([a, b] for a in range(6) for b in range(6)), [6, 0]])
-    other = lt.Catalogue.from_codes([[0, 0], *([a, 6] for a in range(1, 6))]).matcher()
+    other = lt.Catalogue.from_codes([[0, 0], *([a, 6] for a in range(1, 6))]).matcher(vocabulary)
     with pytest.raises(lt.LimitError):
-        tree.matcher(intersect=other, fuel=3).allowed()
-    return tree.matcher(intersect=other, fuel=3)
+        tree.matcher(vocabulary, intersect=other, fuel=3).allowed()
+    return tree.matcher(vocabulary, intersect=other, fuel=3)
 
 
 def test_a_row_without_fuel(vocabulary: lt.Vocabulary) -> None:
-    sure = lt.Catalogue.from_codes([[0, 1, 2]]).matcher(vocabulary=len(WORDS))
-    batch = lt.Batch(vocabulary, [lt.Decoder(vocabulary, lt.Chain.greedy(), m) for m in (sure, out_of_fuel(), sure)])
+    sure = lt.Catalogue.from_codes([[0, 1, 2]]).matcher(vocabulary)
+    batch = lt.Batch(
+        vocabulary, [lt.Decoder(vocabulary, lt.Chain.greedy(), m) for m in (sure, out_of_fuel(vocabulary), sure)]
+    )
     out = np.full((3, 1), -1, np.int32)
     with pytest.raises(lt.LimitError, match="row 1"):
-        batch.masks(out)
+        lt.masks.fill_batch(batch, out)
     assert out.ravel().tolist() == [0, 0, 0]
-    batch = lt.Batch(vocabulary, [lt.Decoder(vocabulary, lt.Chain.greedy(), m) for m in (sure, out_of_fuel(), sure)])
+    batch = lt.Batch(
+        vocabulary, [lt.Decoder(vocabulary, lt.Chain.greedy(), m) for m in (sure, out_of_fuel(vocabulary), sure)]
+    )
     with pytest.raises(lt.LimitError, match="row 1"):
         batch.take_forced()
     assert [d.tokens for d in batch] == [[], [], []]

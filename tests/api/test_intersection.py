@@ -46,10 +46,11 @@ def test_all_that_a_tree_has_stays() -> None:
 
 def test_what_is_left_may_need_no_end() -> None:
     tree = lt.Catalogue.from_codes([[0], [0, 1], [2, 1]])
+    bare = lt.Vocabulary.from_tokens(TEXTS)
     ends_in_b = lt.Grammar.regex(".*b").matcher(VOCABULARY)
     assert list(tree.walk(intersect=ends_in_b).matcher().allowed()) == [0, 2]
     with pytest.raises(lt.ConstraintError, match="beginning of another"):
-        tree.matcher(intersect=ends_in_b)
+        tree.matcher(bare, intersect=lt.Grammar.regex(".*b").matcher(bare))
     with pytest.raises(lt.ConstraintError, match="beginning of another"):
         tree.walk(intersect=lt.Grammar.regex("ab?").matcher(VOCABULARY)).matcher()
 
@@ -58,7 +59,7 @@ def test_a_constraint_that_is_under_way_goes_on_from_there() -> None:
     other = lt.Grammar.regex("a(b|c)").matcher(VOCABULARY)
     other.accept(0)
     tree = lt.Catalogue.from_codes([[0], [1], [2], [1, 1]])
-    lazy = tree.matcher(end_token=EOG, intersect=other)
+    lazy = tree.matcher(VOCABULARY, end_token=EOG, intersect=other)
     other.accept(1)
     assert list(lazy.allowed()) == [1, 2]
     lazy.accept(1)
@@ -71,7 +72,7 @@ def test_a_constraint_that_is_under_way_goes_on_from_there() -> None:
 def test_it_goes_wherever_matchers_go() -> None:
     tree = lt.Catalogue.from_codes([[0, 1], [0, 2], [1, 2]])
     other = lt.Grammar.regex("a.").matcher(VOCABULARY)
-    lazy = tree.matcher(end_token=EOG, intersect=other, vocabulary=len(VOCABULARY))
+    lazy = tree.matcher(VOCABULARY, end_token=EOG, intersect=other)
     assert '1 token: "a"' in str(lazy.explain(1))
     matcher = lt.ReasoningBudget([[3]], [[4]], budget=4, then=lazy).matcher(VOCABULARY)
     matcher.accept_many([3, 0, 0, 4])
@@ -92,21 +93,22 @@ def test_others_are_of_one_vocabulary() -> None:
     tree = lt.Catalogue.from_codes([[0], [1]])
     for call in (tree.walk, tree.matcher):
         with pytest.raises(lt.ConstraintError, match="different vocabularies"):
-            call(intersect=pair)
+            call(VOCABULARY, intersect=pair)
     assert tree.walk(intersect=pair[1]).allowed(tree.walk().start).tolist() == [1]
 
 
 def test_fuel_is_for_intersections() -> None:
     tree = lt.Catalogue.from_codes([[59, 59], *([a, b] for a in range(60) for b in range(59))])
-    hidden = lt.Catalogue.from_codes([[59, 59], *([a, 60] for a in range(59))]).matcher()
+    wide = lt.Vocabulary.from_tokens([b"%d" % n for n in range(61)])
+    hidden = lt.Catalogue.from_codes([[59, 59], *([a, 60] for a in range(59))]).matcher(wide)
     with pytest.raises(lt.LimitError, match=r"300 steps.*intersect the whole catalogue once"):
-        tree.matcher(intersect=hidden, fuel=300)
+        tree.matcher(wide, intersect=hidden, fuel=300)
     assert len(tree.walk(intersect=hidden)) == 1
     with pytest.raises(lt.ConstraintError, match="fuel without intersect"):
-        tree.matcher(fuel=5)
+        tree.matcher(wide, fuel=5)
     for fuel in (0, -1, 1 << 64, 2.5, True):
         with pytest.raises(lt.SamplingError, match="fuel"):
-            tree.matcher(intersect=tree.matcher(), fuel=fuel)  # type: ignore[arg-type]
+            tree.matcher(wide, intersect=tree.matcher(wide), fuel=fuel)  # type: ignore[arg-type]
 
 
 def test_what_is_refused() -> None:
@@ -117,14 +119,14 @@ def test_what_is_refused() -> None:
     with pytest.raises(lt.ConstraintError, match="Grammar without a vocabulary"):
         tree.walk(intersect=lt.Grammar.regex("a"))
     with pytest.raises(lt.ConstraintError, match="no matcher"):
-        tree.matcher(intersect=[])
+        tree.matcher(VOCABULARY, intersect=[])
     nothing = lt.Grammar.regex("b+").matcher(VOCABULARY)
     assert len(tree.walk(intersect=nothing)) == 0
     with pytest.raises(lt.ConstraintError, match="allowed"):
-        tree.matcher(intersect=nothing)
+        tree.matcher(VOCABULARY, intersect=nothing)
     with pytest.raises(lt.ConstraintError, match="no item"):
         tree.walk(intersect=nothing).matcher()
-    matcher = tree.matcher(intersect=lt.Grammar.regex("ab|c").matcher(VOCABULARY))
+    matcher = tree.matcher(VOCABULARY, intersect=lt.Grammar.regex("ab|c").matcher(VOCABULARY))
     with pytest.raises(lt.TokenError, match="token 1 is not allowed"):
         matcher.accept(1)
     assert matcher.accepted == 0
@@ -134,7 +136,7 @@ def test_what_is_refused() -> None:
 def test_threads_run_and_interrupts_come_through() -> None:
     rows = np.random.default_rng(5).integers(0, 200, (400_000, 5))
     tree = lt.Catalogue.from_codes(rows)
-    same = tree.matcher()
+    same = tree.matcher(lt.Vocabulary.from_tokens([b"%d" % n for n in range(200)]))
     began = time.perf_counter()
     sizes: list[int] = []
     thread = threading.Thread(target=lambda: sizes.append(len(tree.walk(intersect=same))))

@@ -31,8 +31,9 @@ def owners() -> dict[str, Any]:
         "Token": lt.Token(1, b"b", "b", None),
         "Matcher": lt.OneOf(["ab", "b"]).matcher(VOCABULARY),
         "Decoder": decoder(),
-        "Batch": lt.Batch(VOCABULARY),
+        "Batch": lt.Batch(VOCABULARY, [decoder()]),
         "Catalogue": lt.Catalogue.from_codes([[0, 1]]),
+        "CatalogueConstraint": lt.Catalogue.from_codes([[0, 1]]).constraint(),
         "OneOf": lt.OneOf(["a"], tokenize=lambda text: [0]),
         "RtpTree": rtp.load_tree('{"prefix_dict": {"1": [2]}}', vocabulary_size=3),
     }
@@ -64,10 +65,10 @@ def test_an_old_attribute_warns_and_is_the_new_one(path: str) -> None:
 def test_an_old_method_warns_and_does_the_same(path: str) -> None:
     owner, _, old = path.partition(".")
     thing = owners()[owner]
-    out = masks.new(3)
+    out, one = masks.new(3), thing[0] if owner == "Batch" else thing
     with pytest.warns(DeprecationWarning, match=path) as caught:
         made = getattr(thing, old)(out) if old == "fill_mask" else getattr(thing, old)()
-    assert (out if made is None else made).tolist() == thing.allowed().mask().tolist() == [3]
+    assert np.ravel(out if made is None else made).tolist() == one.allowed().mask().tolist() == [3]
     assert str(caught[0].message) == f"{path} is {_renamed.METHODS[path]} now"
 
 
@@ -77,7 +78,20 @@ def test_an_old_keyword_warns_and_becomes_the_new_one(path: str) -> None:
     called = getattr(owners()[owner], method)
     for old, new in _renamed.KEYWORDS[path].items():
         with pytest.warns(DeprecationWarning, match=rf"\({old}=\) is {new}= now"), contextlib.suppress(TypeError):
-            called(**{old: [2] if new == "end_tokens" else 2})
+            called(*[VOCABULARY] * (path == "Catalogue.matcher"), **{old: [2] if new == "end_tokens" else 2})
+
+
+@pytest.mark.parametrize("given", [[], [None], [4]])
+@pytest.mark.parametrize("path", _renamed.UNBOUND)
+def test_a_matcher_without_a_vocabulary_warns_and_does_the_same(path: str, given: list[Any]) -> None:
+    constraint: Any = owners()[path.partition(".")[0]]
+    with pytest.warns(DeprecationWarning, match="without a Vocabulary") as caught:
+        made = constraint.matcher(*given)
+    assert [str(warning.message) for warning in caught] == [f"{path} without a Vocabulary is matcher(vocabulary) now"]
+    assert caught[0].filename == __file__
+    assert (made.vocabulary, made.allowed().ids.tolist()) == (None, [0])
+    bound = constraint.matcher(VOCABULARY)
+    assert (bound.vocabulary, bound.allowed().ids.tolist()) == (VOCABULARY, [0])
 
 
 def test_an_old_tokenization_has_its_old_values() -> None:

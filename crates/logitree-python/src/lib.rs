@@ -57,5 +57,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     llama_sampler::register(m)?;
     compose::register(m)?;
     tree_decode::register(m)?;
-    Ok(())
+    // What is public is in the package: `logitree._core` has no list of its own.
+    m.delattr("__all__")
 }

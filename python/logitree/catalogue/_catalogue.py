@@ -257,7 +257,7 @@ class Catalogue(_core.Constraint):
 
     def matcher(
         self,
-        vocabulary: _core.Vocabulary | int | None = None,
+        vocabulary: _core.Vocabulary,
         *,
         end_token: int | None = None,
         allowed: Any = None,
@@ -267,7 +267,7 @@ class Catalogue(_core.Constraint):
         """A matcher at the beginning of an item, for one sequence.
 
         Args:
-            vocabulary: the model's vocabulary, or the number of ids that masks cover; None: just enough for the items.
+            vocabulary: the model's vocabulary.
             end_token: the token that ends every item. None: items end by themselves; where one item is the beginning of
                 another, every item ends with the vocabulary's first end-of-generation token.
             allowed: only the items with these numbers or keys, as in `walk`.
@@ -284,8 +284,8 @@ class Catalogue(_core.Constraint):
                 some three million states: asking it again gets further. `walk(intersect=...)` has no such limits.
             SamplingError: `fuel` is not a whole number above 0.
         """
-        walk = self.constraint(end_token=end_token, allowed=allowed).walk(vocabulary)
-        return walk.matcher(intersect=_matchers(intersect, vocabulary), fuel=fuel)
+        options = {"end_token": end_token, "allowed": allowed, "intersect": intersect, "fuel": fuel}
+        return _matcher(CatalogueConstraint(self, **options), vocabulary)
 
     def constraint(
         self, *, end_token: int | None = None, allowed: Any = None, intersect: Any = None, fuel: int | None = None
@@ -453,9 +453,9 @@ class CatalogueConstraint(_core.Constraint):
         self.catalogue = catalogue
         self._options = {name: value for name, value in options.items() if value is not None}
 
-    def matcher(self, vocabulary: _core.Vocabulary | int | None = None) -> _core.Matcher:
+    def matcher(self, vocabulary: _core.Vocabulary) -> _core.Matcher:
         """A matcher at the beginning of an item; errors as those of `Catalogue.matcher`."""
-        return self.catalogue.matcher(vocabulary, **self._options)
+        return _matcher(self, vocabulary)
 
     def form(self) -> str:
         """As `Constraint.form`: the index by its path.
@@ -497,6 +497,14 @@ class CatalogueConstraint(_core.Constraint):
     def __repr__(self) -> str:
         shown = "".join(f", {name}={value!r}" for name, value in self._options.items())
         return f"CatalogueConstraint({self.catalogue!r}{shown})"
+
+
+def _matcher(constraint: CatalogueConstraint, vocabulary: _core.Vocabulary) -> _core.Matcher:
+    """A matcher at the beginning of an item."""
+    options = {"intersect": None, "fuel": None, **constraint._options}
+    others, fuel = options.pop("intersect"), options.pop("fuel")
+    walk = CatalogueConstraint(constraint.catalogue, **options).walk(vocabulary)
+    return walk.matcher(intersect=_matchers(others, vocabulary), fuel=fuel)
 
 
 def _several(others: Any) -> list[Any]:

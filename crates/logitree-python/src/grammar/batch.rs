@@ -15,10 +15,12 @@ use crate::vocabulary::token_id;
 
 /// Writes each matcher's allowed tokens over its row of `out`, int32 or uint32, [B, words], in place.
 ///
-/// `matchers`: a list, or one matcher with one row. A row is at least as long as `allowed().mask()`; words past the
-/// vocabulary are 0, or all ones where nothing is masked. The GIL is released, and up to `threads` threads (None: one per core) run where the work is large enough. A row
-/// depends on its matcher alone. Raises MaskError for an `out` that does not fit, StateError for a matcher given twice,
-/// or the first error of a row, with its number, after all other rows are written.
+/// `matchers`: a list, one matcher with one row, or a `Batch`. A finished row of a batch allows the end tokens alone. A
+/// row is at least as long as `allowed().mask()`; words past the vocabulary are 0, or all ones where nothing is masked.
+/// The GIL is released, and up to `threads` threads (None: one per core; a batch takes one) run where the work is large
+/// enough. A row depends on its matcher alone. Raises MaskError for an `out` that does not fit, StateError for a matcher
+/// given twice, or the first error of a row, with its number: after all other rows of a list are written, and with an
+/// `out` of a batch that allows nothing.
 #[pyfunction]
 #[pyo3(signature = (matchers, out, threads=None))]
 fn fill_masks(
@@ -34,7 +36,13 @@ fn fill_masks(
     if let Ok(one) = matchers.cast::<PyMatcher>() {
         return one.try_borrow_mut()?.fill(py, out);
     }
-    let matchers: Vec<Bound<'_, PyMatcher>> = matchers.extract()?;
+    let matchers: Vec<Bound<'_, PyMatcher>> = match matchers.extract() {
+        Ok(matchers) => matchers,
+        Err(_) if matchers.is_instance(&py.import("logitree._batch")?.getattr("Batch")?)? => {
+            return matchers.call_method1("_fill", (out,)).map(drop);
+        }
+        Err(error) => return Err(error),
+    };
     let mut held = hold(&matchers, "matcher", "matcher.fork()")?;
     let mut all: Vec<&mut Box<dyn Matcher>> = held.iter_mut().map(|matcher| &mut matcher.inner).collect();
     let mut rows = mask_rows(out)?;
