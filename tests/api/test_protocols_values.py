@@ -164,3 +164,32 @@ def test_texts_with_a_format_stay_json() -> None:
     one = {"f": {"type": "object", "properties": {"a": {"type": "string", "format": "date"}}}}
     with pytest.raises(lt.ConstraintError, match="'format' has no meaning"):
         protocol.constraint(tools=one, tool_choice="f").matcher(vocab)
+
+
+def test_keyword_arguments_are_allowed_as_python_and_as_json_write_them() -> None:
+    protocol = Protocol.named("olmo_3")
+    vocab = vocabulary(protocol, "text")
+    properties = {"a": {"type": "boolean"}, "b": {"type": ["null", "integer"]}, "c": {"enum": ["x", None]}}
+    tools = {"f": {"type": "object", "properties": properties, "required": ["a"]}}
+    constraint = protocol.constraint(tools=tools, tool_choice="f")
+
+    def arguments(written: str) -> Any:
+        text = f"<function_calls>\nf({written})\n</function_calls>"
+        if constraint.matcher(vocab).validate(text.encode()) < len(text):
+            return None
+        (call,) = read(protocol, None, [text], tools=tools).tool_calls
+        return dict(call.arguments)
+
+    assert arguments("a=True") == arguments("a=true") == {"a": True}
+    assert (
+        arguments("a=False, b=None, c='x'") == arguments('a=false, b=null, c="x"') == {"a": False, "b": None, "c": "x"}
+    )
+    assert arguments("a=true, b=7, c=null") == {"a": True, "b": 7, "c": None}
+    for wrong in ("", "b=1", "a=1", "a=True, c=3", "c=null, a=True", "a=True,", "True"):
+        assert arguments(wrong) is None, wrong
+    closed = {"f": {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}}
+    with pytest.raises(lt.ConstraintError, match="'uniqueItems' has no meaning for Python's values"):
+        protocol.constraint(tools=closed).matcher(vocab)
+    named = {"f": {"type": "object", "properties": {"class": {}}}}
+    with pytest.raises(lt.ConstraintError, match="no name of an argument in Python"):
+        protocol.constraint(tools=named).matcher(vocab)

@@ -113,6 +113,11 @@ Pieces = list[tuple[str, bool]]
 """Texts, and whether markers in them are markers."""
 
 
+def _filled(text: str, number: int) -> str:
+    """A text with its blanks filled in."""
+    return text.replace("{number}", str(number * 7)).replace("{id}", f"call_{number}")
+
+
 def rendered(
     protocol: Protocol, reasoning: str | None, content: str, calls: Sequence[tuple[str, dict[str, Any]]]
 ) -> Pieces:
@@ -131,8 +136,10 @@ def rendered(
     for number, (name, arguments) in enumerate(calls):
         assert form is not None
         head = (protocol.joint or form.separator) + form.head if number else form.before + form.begin + form.head
-        made.append((head + name + form.middle.replace("{number}", str(number * 7)), True))
-        if form.pairs is None:
+        made.append((_filled(head + name + form.middle, number), True))
+        if form.keywords:
+            made.append((", ".join(f"{key}={value!r}" for key, value in arguments.items()), False))
+        elif form.pairs is None:
             made.append((json.dumps(arguments, ensure_ascii=False), False))
         else:
             for key, value in arguments.items():

@@ -12,8 +12,9 @@ from typing import Any
 
 from .._core import ConstraintError, Grammar, LogitreeError
 from .._errors import error
-from ._pieces import any_text, joined
+from ._pieces import SPACE, any_text, joined
 from ._protocol import Pairs
+from ._python import WORDS, literal_grammar, read_literal
 from ._tools import Tool, is_text, resolved
 
 KEY = re.compile(r"[^\s<>\"'/\\]{1,256}")
@@ -42,11 +43,12 @@ _NOT_OF_TEXT |= {"minProperties", "maxProperties"}
 """Keywords that say nothing about a text."""
 
 _NO_TEXT = ["null", "boolean", "number", "array", "object"]
-_UNCLOSED = r'\s*[\[{](?:(?:[^"\\]|\\(?s:.))*"(?:[^"\\]|\\(?s:.))*")*(?:[^"\\]|\\(?s:.))*"(?:[^"\\]|\\(?s:.))*\\?'
+_IN = r'(?:[^"\\]|\\(?s:.))*'
+_UNCLOSED = rf'\s*[\[{{](?:{_IN}"{_IN}")*{_IN}"{_IN}\\?'
 """A bracket, and after it an odd number of quotes."""
-
-PYTHON = {"True": True, "False": False, "None": None}
-"""Python's words for values that JSON writes otherwise."""
+_ANY_QUOTED = r"""(?:[^"'\\]|\\(?s:.)|"(?:[^"\\]|\\(?s:.))*"|'(?:[^'\\]|\\(?s:.))*')*"""
+_UNCLOSED_LITERAL = rf"""\s*[\[{{]{_ANY_QUOTED}(?:"(?:[^"\\]|\\(?s:.))*|'(?:[^'\\]|\\(?s:.))*)\\?"""
+"""A bracket, and after it quotes of Python without their end."""
 
 MAX_NESTED = 8
 """Alternatives within alternatives, each written in its own form."""
@@ -91,15 +93,20 @@ def keyed_arguments(
         for text, value in forms:
             if text:
                 middle = literal(pairs.text_middle or pairs.middle)
-                unclosed = either and not pairs.text_middle
-                written = _text(value, [pairs.end.strip(), *ends], place, unclosed=unclosed)
+                unclosed = _UNCLOSED_LITERAL if pairs.python == "literals" else _UNCLOSED
+                without = "" if pairs.text_middle or not either else unclosed
+                written = _text(value, [pairs.end.strip(), *ends], place, without)
             else:
                 middle = literal(pairs.middle)
                 written = Grammar.json_schema(_with_definitions(value, schema), **options)
-                if pairs.python:
+                if pairs.python == "words":
                     written = reduce(or_, map(Grammar.literal, _words(written)), written)
+                elif pairs.python:
+                    written = written | _literals(value, schema, options, place)
             values.append(joined(middle, written))
-        pair = joined(literal(pairs.begin), Grammar.literal(key), reduce(or_, values), literal(pairs.end))
+        end = pairs.end.rstrip()
+        after = SPACE if end != pairs.end else None
+        pair = joined(literal(pairs.begin), Grammar.literal(key), reduce(or_, values), literal(end), after)
         made.append(pair if key in required else pair.optional())
     return joined(*made)
 
@@ -111,7 +118,15 @@ def _with_definitions(schema: Any, root: Mapping[str, Any]) -> Any:
 
 def _words(others: Grammar) -> list[str]:
     """Python's words for the values of JSON that are allowed."""
-    return [word for word, value in PYTHON.items() if others.matches(json.dumps(value))]
+    return [word for word, value in WORDS.items() if others.matches(json.dumps(value))]
+
+
+def _literals(schema: Any, root: Mapping[str, Any], options: Mapping[str, Any], place: str) -> Grammar:
+    """The same values as Python's literals, where each keyword has a meaning for them."""
+    try:
+        return literal_grammar(schema, root, options, place)
+    except ConstraintError:
+        return Grammar.json_schema(_with_definitions(schema, root), **options)
 
 
 class Reader:
@@ -137,10 +152,11 @@ class Reader:
         """The value of a text that JSON reads as `loaded`, where it reads it."""
         if self.is_text:
             return written
-        word = written.strip()
-        if not is_json and word in PYTHON:
-            loaded, is_json = PYTHON[word], True
-        if not is_json or not (self.may_be_text or word in PYTHON):
+        was_json = is_json
+        if not is_json:
+            loaded, is_json = read_literal(written)
+            is_json = is_json and not isinstance(loaded, str)
+        if not is_json or (was_json and not self.may_be_text):
             return loaded if is_json else written
         if self._others is None:
             return loaded
@@ -193,9 +209,9 @@ def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[tup
         yield False, schema
 
 
-def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str, *, unclosed: bool = False) -> Grammar:
-    """A text as it is, without any of the ends in it; with `unclosed`, not what would be an array or an object of JSON
-    that breaks off in a text, since the end would belong to that."""
+def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str, without: str = "") -> Grammar:
+    """A text as it is, without any of the ends in it, and not what a pattern matches: an array or an object that breaks
+    off in a text, since the end would belong to that."""
     _known(schema, _TEXT, place)
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if values is not None:
@@ -206,11 +222,11 @@ def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str, *, unclose
                 ConstraintError, "a list of values and a pattern or a length", place=place, help="give one of them"
             )
         return Grammar.choice(values)
-    if not schema.keys() & {"pattern", "minLength", "maxLength"} and not unclosed:
+    if not schema.keys() & {"pattern", "minLength", "maxLength"} and not without:
         return any_text(tuple(ends))
     parts = ["/(?s:.*)/", *(f"~/(?s:.*){_escaped(end)}(?s:.*)/" for end in ends)]
-    if unclosed:
-        parts.append(f"~/{_UNCLOSED}/")
+    if without:
+        parts.append(f"~/{without}/")
     least, most = schema.get("minLength", 0), schema.get("maxLength")
     parts.append(f"/(?s:.{{{least},{'' if most is None else most}}})/")
     if "pattern" in schema:

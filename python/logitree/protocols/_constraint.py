@@ -20,6 +20,7 @@ from ._parser import Parser
 from ._parts import Kind, Response
 from ._pieces import SPACE, any_text, joined, structure
 from ._protocol import Block, Protocol
+from ._python import keyword_arguments
 from ._tools import Tool, tools_of
 
 _MAX_BOUND = 4
@@ -347,6 +348,8 @@ class _Writer:
     def _arguments(self, tool: Tool) -> Grammar:
         calls = self.protocol.calls
         assert calls is not None
+        if calls.keywords:
+            return keyword_arguments(tool, self.of.options)
         if calls.pairs is None:
             return Grammar.json_schema(tool.parsed, **self.of.options)
         made = keyed_arguments(tool, calls.pairs, self.literal, self._text_ends(), self.of.options)

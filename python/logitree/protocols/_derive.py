@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from .._core import ConstraintError, Vocabulary
 from .._errors import error
@@ -304,7 +304,7 @@ def _paired_calls(before: str, rest: str, several: Turn | None, stop: Turn | Non
         empty = common(empty, between) if between else empty
     elif stop is not None:
         empty = stop.text.partition(STOP)[2]
-    python = "True" in rest
+    python: Literal["", "words"] = "words" if "True" in rest else ""
     best: tuple[tuple[bool, ...], Calls] | None = None
     pieces = atoms(joint)
     for n in range(1, len(pieces)):

@@ -10,8 +10,6 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from decimal import Decimal
-from math import isfinite
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -20,8 +18,10 @@ from .._errors import error
 from ._arguments import Reader
 from ._forms import CALL, MAX_BEGINNING, MAY_BE_CALL, forms
 from ._marks import ANY_TOKEN, TOKEN_CHARACTERS, Marks
+from ._numbers import DECODER
 from ._parts import Content, Kind, Part, PartEnd, PartEvent, PartStart, PartText, Reasoning, Response, ToolCall
 from ._protocol import Protocol
+from ._python import read_keywords
 from ._tools import Tool
 
 if TYPE_CHECKING:
@@ -42,37 +42,11 @@ MAX_FORM = 1_024
 _NAME = re.compile(r"[\w.\-/]")
 _PLAIN = re.compile(r"[\s0-9A-Za-z+\-.,:]*")
 """JSON outside of texts, up to a bracket or a quote."""
-_QUOTES = re.compile(r'\\.|"', re.DOTALL)
-"""Quotes of JSON, and what is escaped."""
+_QUOTES = re.compile(r"""\\.|["']""", re.DOTALL)
+"""Quotes, and what is escaped."""
 _SPACE = re.compile(r"\s*")
 _HEADED = re.compile(r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*')
 _MAX_HEAD = 1_024
-
-
-MAX_DIGITS = 20_000
-"""Digits of an integer; reading more takes longer than linear time."""
-
-
-def _integer(digits: str) -> int:
-    """An integer of any length; ValueError past the limit."""
-    if len(digits) > MAX_DIGITS:
-        raise ValueError("too many digits")
-    return int(Decimal(digits)) if len(digits) > 4_000 else int(digits)
-
-
-def _number(text: str) -> int | float:
-    """A number; ValueError where a double cannot hold it. Integers with an exponent are integers."""
-    value = float(text)
-    if not isfinite(value):
-        raise ValueError("a double cannot hold it")
-    return int(value) if "." not in text and value.is_integer() and abs(value) < 2**53 else value
-
-
-def _refused(name: str) -> None:
-    raise ValueError(f"{name} is no JSON")
-
-
-_DECODER = json.JSONDecoder(strict=False, parse_int=_integer, parse_float=_number, parse_constant=_refused)
 
 
 class Parser:
@@ -439,6 +413,18 @@ class Parser:
         self._take(taken)
         return which
 
+    def _spaces(self) -> Machine:
+        """Reads white space, up to its limit."""
+        n = 0
+        while n < MAX_SPACE:
+            if n == self._left and not self._final:
+                yield
+            elif n < self._left and self._buffer[self._at + n].isspace():
+                n += 1
+            else:
+                break
+        self._take(n)
+
     def _word(self, stop: Callable[[str], bool]) -> Machine:
         """Reads a name up to a character; None if it is empty or too long."""
         i = 0
@@ -501,14 +487,60 @@ class Parser:
         return True
 
     def _named(self, middles: Sequence[str]) -> Machine:
-        """Reads a name and its JSON."""
+        """Reads a name and its JSON, or its keywords."""
+        yield from self._spaces()
         name = yield from self._word(lambda character: _NAME.match(character) is None)
         if name is None or (yield from self._expect(middles)) < 0:
             return None
         self._begin("tool_call", name)
+        calls = self.protocol.calls
+        if calls is not None and calls.keywords:
+            written = yield from self._python()
+            keywords = None if written is None else read_keywords(self._marks.shown(written))
+            return None if keywords is None else (name, keywords)
         text = yield from self._json(lambda piece, depth: self._emit(piece))
         arguments = self._loaded(text)
         return (name, arguments) if isinstance(arguments, dict) else None
+
+    def _python(self) -> Machine:
+        """Reads arguments of Python up to the parenthesis that ends them, and gives their text; None if they have no
+        end."""
+        depth, quote = 0, ""
+        pieces: list[str] = []
+        ends = {one: re.compile(f"[{one}\\\\{self._inner_enders}]") for one in "'\""}
+        outside = re.compile(f"['\"()\\[\\]{{}}{self._inner_enders}]")
+        while True:
+            if not self._left:
+                if self._final:
+                    return None
+                yield
+                continue
+            found = (ends[quote] if quote else outside).search(self._buffer, self._at)
+            n = self._left if found is None else found.start() - self._at
+            if n:
+                pieces.append(self._take(n))
+                self._emit(pieces[-1])
+                continue
+            character = self._buffer[self._at]
+            if character == "\\":
+                while self._left < 2 and not self._final:
+                    yield
+                n = 2
+            elif character in "'\"":
+                quote = "" if quote else character
+                n = 1
+            elif character in "([{" and depth < MAX_DEPTH:
+                depth += 1
+                n = 1
+            elif character in ")]}" and (depth or character == ")"):
+                if not depth:
+                    return "".join(pieces)
+                depth -= 1
+                n = 1
+            else:
+                return None
+            pieces.append(self._take(n))
+            self._emit(pieces[-1])
 
     def _object(self) -> Machine:
         """Reads an object of name and arguments, which come in either order."""
@@ -559,7 +591,7 @@ class Parser:
     def _value(self, text: str) -> tuple[Any, bool]:
         """What JSON means, and whether it is JSON. Control characters in texts are let pass, as models write them."""
         try:
-            return _DECODER.decode(self._marks.shown(text)), True
+            return DECODER.decode(self._marks.shown(text)), True
         except (ValueError, RecursionError):
             return None, False
 
@@ -654,7 +686,7 @@ class Parser:
             else:
                 text = reader is not None and reader.is_text
             value: list[str] = []
-            in_text, first = False, ""
+            quote, first = "", ""
             is_json = not text if pairs.text_middle or reader is None else not reader.may_be_text
             while True:
                 start = len(self._pieces)
@@ -663,10 +695,10 @@ class Parser:
                 read = "".join(self._pieces[start:])
                 value.append(read)
                 first = first or read.lstrip()[:1]
-                in_text ^= _QUOTES.findall(read).count('"') % 2 == 1
+                quote = _quote_after(read, quote, "\"'" if pairs.python == "literals" else '"')
                 self._emit(self._take(len(end.strip())))
                 # Inside of a text of JSON it is no end.
-                if text or not in_text or not (is_json or first in ("[", "{")):
+                if text or not quote or not (is_json or first in ("[", "{")):
                     break
                 value.append(end.strip())
             written = "".join(value)
@@ -687,6 +719,14 @@ class Parser:
         if known is None and isinstance(declared, dict) and key in declared:
             known = self._readers[name, key] = Reader(declared[key], root)
         return known
+
+
+def _quote_after(text: str, quote: str, quotes: str) -> str:
+    """The quote that is open after a text, from the one that was open before it."""
+    for found in _QUOTES.findall(text):
+        if found in quotes and quote in ("", found):
+            quote = "" if quote else found
+    return quote
 
 
 class _Search:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .._core import Vocabulary
 
@@ -45,16 +45,16 @@ class Pairs:
     """What comes after a value."""
     text_middle: str = ""
     """What comes between key and value where the value is a text; empty: `middle`, too."""
-    python: bool = False
-    """Whether a value may be `True`, `False` or `None`, as well as JSON's."""
+    python: Literal["", "words", "literals"] = ""
+    """Whether a value may be `True`, `False` or `None`, or any of Python's literals, as well as JSON's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
     """How tool calls are written: `before`, `begin`, then each call, `separator` between two of them, then `end`.
 
-    A call is `head`, the name, `middle`, the arguments, `tail`. In these `{number}` is any number and `{id}`
-    any identifier.
+    A call is `head`, the name, `middle`, the arguments, `tail`. In these, `{number}` is any number and `{id}` any
+    identifier.
     """
 
     trigger: str
@@ -69,6 +69,8 @@ class Calls:
     separator: str = ""
     pairs: Pairs | None = None
     """How arguments are written; None: as a JSON object."""
+    keywords: bool = False
+    """Whether arguments are written as in Python, `a=1, b='x'`."""
     also: tuple[tuple[str, str], ...] = ()
     """Further heads and middles."""
     tails: tuple[str, ...] = ()
