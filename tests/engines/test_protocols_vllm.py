@@ -51,8 +51,20 @@ PARSERS: dict[str, tuple[str, str | None]] = {
     "glm_4_5": ("glm45", "glm45"),
     "glm_4_7": ("glm47", "glm47"),
     "minimax_m2": ("minimax_m2", "minimax_m2"),
+    "seed_oss": ("seed_oss", "seed_oss"),
+    "longcat": ("longcat", None),
+    "tool_calls_list": ("jamba", None),
+    "step_3": ("step3", None),
+    "apertus": ("apertus", None),
+    "gigachat_3_1": ("gigachat3", None),
+    "granite_20b": ("granite-20b-fc", None),
 }
-"""Our names, and those of vLLM's parsers of calls and of reasoning."""
+"""Our names, and those of vLLM's parsers of calls and of reasoning.
+
+Left out: functools, whose calls phi4_mini_json ends at the first `]` in a text; hunyuan_3, whose markers hy_v3 looks
+for without `:opensource` unless the tokenizer says so; olmo_3, whose calls olmo3 separates at line breaks only, where
+ours may have a space; the reasoning of step_3, to which `<think>` belongs there.
+"""
 ONE_LINE = {"deepseek_r1", "deepseek_v3_1"}
 """Where vLLM's pattern of arguments matches no line break: their JSON is drawn without white space."""
 
@@ -135,7 +147,8 @@ def theirs(protocol: Protocol, text: str, tokenizer: PreTrainedTokenizerFast) ->
         messages=[{"role": "user", "content": "?"}], model="m", tools=TOOLS, tool_choice="auto"
     )
     thought = ""
-    if reasoning is not None and "</think>" in text:
+    block = protocol.reasoning
+    if reasoning is not None and block is not None and block.end in text:
         found, content = ReasoningParserManager.get_reasoning_parser(reasoning)(tokenizer).extract_reasoning(
             text, request
         )
