@@ -136,8 +136,10 @@ def tokenizer_of(vocab: lt.Vocabulary, protocol: Protocol) -> PreTrainedTokenize
     return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="</s>")
 
 
-def theirs(protocol: Protocol, text: str, tokenizer: PreTrainedTokenizerFast) -> tuple[str, list[tuple[str, Any]]]:
-    """What vLLM reads: the reasoning, and the calls.
+def theirs(
+    protocol: Protocol, text: str, tokenizer: PreTrainedTokenizerFast
+) -> tuple[str | None, list[tuple[str, Any]]]:
+    """What vLLM reads: the reasoning, None where it is not asked, and the calls.
 
     Where no block of reasoning ends, its parser of reasoning is left out: that of deepseek_r1 takes all of it for
     reasoning. An id after `[CALL_ID]` is to it a part of the name, and is cut off.
@@ -146,15 +148,13 @@ def theirs(protocol: Protocol, text: str, tokenizer: PreTrainedTokenizerFast) ->
     request = ChatCompletionRequest(
         messages=[{"role": "user", "content": "?"}], model="m", tools=TOOLS, tool_choice="auto"
     )
-    thought = ""
+    thought = None
     block = protocol.reasoning
     if reasoning is not None and block is not None and block.end in text:
-        found, content = ReasoningParserManager.get_reasoning_parser(reasoning)(tokenizer).extract_reasoning(
-            text, request
-        )
+        made = ReasoningParserManager.get_reasoning_parser(reasoning)
+        found, content = made(tokenizer, chat_template_kwargs={"thinking": True}).extract_reasoning(text, request)
         thought, text = found or "", content or ""
-    made = ToolParserManager.get_tool_parser(calls)(tokenizer, request.tools)
-    read = made.extract_tool_calls(text, request)
+    read = ToolParserManager.get_tool_parser(calls)(tokenizer, request.tools).extract_tool_calls(text, request)
     functions = [call.function for call in read.tool_calls]
     return thought, [(one.name.partition("[CALL_ID]")[0], json.loads(one.arguments)) for one in functions]
 
@@ -174,7 +174,7 @@ def test_vllm_reads_what_the_constraint_allows_as_we_do(name: str) -> None:
         calls = [(part.name, part.arguments) for part in response.parts if isinstance(part, ToolCall)]
         called += len(calls)
         read_thought, read_calls = theirs(protocol, text, tokenizer)
-        if calls != read_calls or (read_thought and thought.strip() != read_thought.strip()):
+        if calls != read_calls or (read_thought is not None and thought.strip() != read_thought.strip()):
             differing.append((text, thought, calls, read_thought, read_calls))
     assert called >= RESPONSES // 4
     assert not differing, f"{len(differing)} of {RESPONSES}: {differing[0]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property, reduce
 from itertools import islice
 from operator import or_
@@ -15,7 +16,7 @@ from .._errors import error
 from ._pieces import SPACE, any_text, joined
 from ._protocol import Pairs
 from ._python import WORDS, literal_grammar, read_literal
-from ._tools import Tool, is_text, resolved
+from ._tools import Tool, check_keywords, check_required, check_schema, is_text, resolved
 
 KEY = re.compile(r"[^\s<>\"'/\\]{1,256}")
 """What a key may be."""
@@ -41,6 +42,8 @@ _NOT_OF_TEXT |= {"items", "prefixItems", "minItems", "maxItems", "uniqueItems", 
 _NOT_OF_TEXT |= {"maxContains", "properties", "patternProperties", "additionalProperties", "required"}
 _NOT_OF_TEXT |= {"minProperties", "maxProperties"}
 """Keywords that say nothing about a text."""
+
+FORM = "arguments without quotes"
 
 _NO_TEXT = ["null", "boolean", "number", "array", "object"]
 _IN = r'(?:[^"\\]|\\(?s:.))*'
@@ -71,17 +74,13 @@ def keyed_arguments(
             this form cannot write, with the place.
     """
     schema = tool.parsed
-    _checked(schema, f"tool {tool.name}", options)
-    _known(schema, _OBJECT, f"tool {tool.name}")
+    check_schema(schema, f"tool {tool.name}", options)
+    check_keywords(schema, _OBJECT, f"tool {tool.name}", FORM)
     if schema.get("additionalProperties", False) is not False:
         help = "name every argument, or use a protocol that writes arguments as JSON"
         raise error(ConstraintError, "arguments that have no name in the schema", place=f"tool {tool.name}", help=help)
     properties, required = schema.get("properties", {}), set(schema.get("required", ()))
-    if missing := sorted(required - properties.keys()):
-        help = "describe it under properties"
-        raise error(
-            ConstraintError, f"{missing[0]!r} is required and not described", place=f"tool {tool.name}", help=help
-        )
+    check_required(schema, f"tool {tool.name}")
     made: list[Grammar] = []
     for key, inner in properties.items():
         place = f"tool {tool.name}, {key}"
@@ -102,7 +101,8 @@ def keyed_arguments(
                 if pairs.python == "words":
                     written = reduce(or_, map(Grammar.literal, _words(written)), written)
                 elif pairs.python:
-                    written = written | _literals(value, schema, options, place)
+                    with suppress(ConstraintError):  # JSON alone where a keyword has no meaning for literals
+                        written = written | literal_grammar(value, schema, options, place)
             values.append(joined(middle, written))
         end = pairs.end.rstrip()
         after = SPACE if end != pairs.end else None
@@ -119,14 +119,6 @@ def _with_definitions(schema: Any, root: Mapping[str, Any]) -> Any:
 def _words(others: Grammar) -> list[str]:
     """Python's words for the values of JSON that are allowed."""
     return [word for word, value in WORDS.items() if others.matches(json.dumps(value))]
-
-
-def _literals(schema: Any, root: Mapping[str, Any], options: Mapping[str, Any], place: str) -> Grammar:
-    """The same values as Python's literals, where each keyword has a meaning for them."""
-    try:
-        return literal_grammar(schema, root, options, place)
-    except ConstraintError:
-        return Grammar.json_schema(_with_definitions(schema, root), **options)
 
 
 class Reader:
@@ -161,14 +153,6 @@ class Reader:
         if self._others is None:
             return loaded
         return loaded if self._others.matches(json.dumps(loaded, ensure_ascii=False)) else written
-
-
-def _checked(schema: Mapping[str, Any], place: str, options: Mapping[str, Any]) -> None:
-    """Raises what is wrong with a schema, whatever its values are written as."""
-    try:
-        Grammar.json_schema(schema, **options)
-    except ConstraintError as wrong:
-        raise error(ConstraintError, str(wrong), place=place) from wrong
 
 
 def forms_of(schema: Any, root: Mapping[str, Any], *, says_form: bool = False) -> list[tuple[bool, Any]]:
@@ -212,7 +196,7 @@ def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[tup
 def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str, without: str = "") -> Grammar:
     """A text as it is, without any of the ends in it, and not what a pattern matches: an array or an object that breaks
     off in a text, since the end would belong to that."""
-    _known(schema, _TEXT, place)
+    check_keywords(schema, _TEXT, place, FORM)
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
     if values is not None:
         if any(end in value for value in values for end in ends):
@@ -242,12 +226,3 @@ def _text(schema: Mapping[str, Any], ends: Sequence[str], place: str, without: s
 
 def _escaped(text: str) -> str:
     return re.sub(r"([^\w])", r"\\\1", text)
-
-
-def _known(schema: Mapping[str, Any], known: set[str], place: str) -> None:
-    unknown = sorted(schema.keys() - known)
-    if unknown:
-        help = "leave it out, or use a protocol that writes arguments as JSON"
-        raise error(
-            ConstraintError, f"{unknown[0]!r} has no meaning for arguments without quotes", place=place, help=help
-        )

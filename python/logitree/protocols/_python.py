@@ -14,7 +14,7 @@ from .._core import ConstraintError, Grammar
 from .._errors import error
 from ._numbers import DECODER
 from ._pieces import joined
-from ._tools import Tool, resolved
+from ._tools import Tool, check_keywords, check_required, check_schema, resolved
 
 MAX_NESTED = 16
 """Schemas within schemas."""
@@ -23,6 +23,8 @@ MAX_DEPTH = 128
 
 WORDS = {"True": True, "False": False, "None": None}
 """Python's words for values that JSON writes otherwise."""
+
+FORM = "Python's values"
 
 _NOTES = {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions"}
 _KNOWN = {
@@ -64,10 +66,7 @@ def keyword_arguments(tool: Tool, options: Mapping[str, Any]) -> Grammar:
         ConstraintError: a keyword that has no meaning in this form, or a name that Python cannot write, with the place.
     """
     schema, place = tool.parsed, f"tool {tool.name}"
-    try:
-        Grammar.json_schema(schema, **options)
-    except ConstraintError as wrong:
-        raise error(ConstraintError, str(wrong), place=place) from wrong
+    check_schema(schema, place, options)
     for key in schema.get("properties", {}):
         if not key.isidentifier() or keyword.iskeyword(key):
             raise error(ConstraintError, "no name of an argument in Python", place=f"{place}, {key}")
@@ -96,15 +95,15 @@ class _Values:
             return _any()
         if "enum" in said or "const" in said:
             values = schema["enum"] if "enum" in said else [schema["const"]]
-            self._known(said, {"enum", "const", "type"}, place)
+            check_keywords(said, {"enum", "const", "type"}, place, FORM)
             fine = [value for value in values if Grammar.json_schema(schema).matches(json.dumps(value))]
             return Grammar.choice(sorted({text for value in fine for text in _written(value)}))
         if "anyOf" in said:
-            self._known(said, {"anyOf"}, place)
+            check_keywords(said, {"anyOf"}, place, FORM)
             return reduce(or_, [self.value(one, place, depth + 1) for one in schema["anyOf"]])
         kinds = schema.get("type", list(_KNOWN))
         kinds = [kinds] if isinstance(kinds, str) else kinds
-        self._known(said, {"type"} | _OF_A_TYPE, place)
+        check_keywords(said, {"type"} | _OF_A_TYPE, place, FORM)
         return reduce(or_, [self._of_type(kind, schema, place, depth) for kind in kinds])
 
     def _of_type(self, kind: str, schema: Mapping[str, Any], place: str, depth: int) -> Grammar:
@@ -135,8 +134,7 @@ class _Values:
             raise error(ConstraintError, "additional properties have no meaning beside named ones", place=place)
         required = set(schema.get("required", ()))
         properties = schema.get("properties", {})
-        if missing := sorted(required - properties.keys()):
-            raise error(ConstraintError, f"{missing[0]!r} is required and not described", place=place)
+        check_required(schema, place)
         first: Grammar | None = None
         after: Grammar | None = None
         for key, inner in reversed(properties.items()):
@@ -149,11 +147,6 @@ class _Values:
             more = ", " + one
             after = joined(more if key in required else more.optional(), after)
         return joined(first)
-
-    def _known(self, said: set[str], known: set[str], place: str) -> None:
-        if unknown := sorted(said - known):
-            help = "leave it out, or use a protocol that writes arguments as JSON"
-            raise error(ConstraintError, f"{unknown[0]!r} has no meaning for Python's values", place=place, help=help)
 
 
 def _written(value: Any) -> Sequence[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -112,6 +112,28 @@ def _schema(name: str, source: Any) -> str:
         return json.dumps(schema)
     except (TypeError, ValueError) as wrong:
         raise error(ConstraintError, f"the parameters are no JSON: {wrong}", place=f"tool {name}") from wrong
+
+
+def check_schema(schema: Mapping[str, Any], place: str, options: Mapping[str, Any]) -> None:
+    """Raises what is wrong with a schema of arguments, whatever its values are written as."""
+    try:
+        Grammar.json_schema(schema, **options)
+    except ConstraintError as wrong:
+        raise error(ConstraintError, str(wrong), place=place) from wrong
+
+
+def check_keywords(said: Collection[str], known: Collection[str], place: str, form: str) -> None:
+    """Raises for a keyword that a form of values cannot honour."""
+    if unknown := sorted(set(said).difference(known)):
+        help = "leave it out, or use a protocol that writes arguments as JSON"
+        raise error(ConstraintError, f"{unknown[0]!r} has no meaning for {form}", place=place, help=help)
+
+
+def check_required(schema: Mapping[str, Any], place: str) -> None:
+    """Raises for a required argument without a schema."""
+    if missing := sorted(set(schema.get("required", ())).difference(schema.get("properties", {}))):
+        help = "describe it under properties"
+        raise error(ConstraintError, f"{missing[0]!r} is required and not described", place=place, help=help)
 
 
 def resolved(schema: Any, root: Mapping[str, Any]) -> Any:
