@@ -43,6 +43,9 @@ class Fake:
     def __init__(self, path: str) -> None:
         self.words = np.zeros(9, np.int32)
 
+    def forget(self) -> None:
+        pass
+
     def compile(self, source: Any, form: str = "schema") -> Callable[[], Sequence]:
         if source["do"] == "refuse":
             raise Refused("Unknown keyword 17 at #/a/b")

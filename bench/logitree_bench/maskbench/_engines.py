@@ -48,6 +48,10 @@ class Engine(Protocol):
         """Where masks are written: bit ``id % 32`` of word ``id // 32``."""
         ...
 
+    def forget(self) -> None:
+        """Drop what it keeps of earlier grammars, so that the same one again is a first use too."""
+        ...
+
     def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
         """What starts a sequence under this JSON Schema or GBNF text. Raises :class:`Refused`."""
         ...
@@ -67,9 +71,12 @@ class Logitree:
         self._order = order
         self.words = np.zeros(lt.masks.words(len(self._vocabulary)), np.int32)
 
+    def forget(self) -> None:
+        """Drop the grammars that the vocabulary keeps bound."""
+        self._vocabulary.clear_bindings()
+
     def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
         """Grammar and matcher; each sequence is a fork of it."""
-        self._vocabulary.clear_bindings()  # the same grammar again is a first use too
         try:
             made = lt.Grammar
             grammar = made.gbnf(source) if form == "gbnf" else made.json_schema(source, order=self._order)
@@ -104,6 +111,9 @@ class Llguidance:
             self._tokenizer = make(llama.llama_model_get_vocab(self._model.model))
         self._mask = np.zeros((1, lt.masks.words(self._tokenizer.vocab_size)), np.int32)
         self.words = self._mask[0]
+
+    def forget(self) -> None:
+        """It keeps none."""
 
     def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
         """A matcher; each sequence is a deep copy of it."""
@@ -143,6 +153,10 @@ class Xgrammar:
         self._compiler = self._module.GrammarCompiler(info, max_threads=1)
         self._mask = self._module.allocate_token_bitmask(1, info.vocab_size)
         self.words = self._mask.numpy()[0]
+
+    def forget(self) -> None:
+        """Drop the compiler's cache."""
+        self._compiler.clear_cache()
 
     def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
         """A compiled grammar; each sequence has its own matcher."""

@@ -55,6 +55,7 @@ def measure(engine: Engine, ends: Collection[int], schema: Any, instances: Seque
     """Compile a schema and walk every instance (token lists); ``ends`` are the end-of-generation ids."""
     clock = time.perf_counter_ns
     out = Measured()
+    engine.forget()
     began = clock()
     try:
         start = engine.compile(schema)

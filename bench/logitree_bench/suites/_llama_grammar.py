@@ -41,6 +41,9 @@ class LlamaGrammar:
         legal = np.packbits(np.isfinite(self._data["logit"]), bitorder="little")
         return np.pad(legal, (0, -legal.size % 4)).view(np.int32)
 
+    def forget(self) -> None:
+        """It keeps none."""
+
     def compile(self, source: Any, form: Form = "schema") -> Callable[[], Sequence]:
         """A grammar sampler; each sequence is a clone of it."""
         if form != "gbnf":
