@@ -35,8 +35,20 @@ pub(super) enum Pattern {
 /// # Errors
 /// [`ErrorKind::Vocabulary`] with the place for syntax that is not read.
 pub(super) fn parse(text: &str) -> Result<Pattern> {
+    read(text, None)
+}
+
+/// As [`parse`], with the properties as Unicode 15.1 had them: llama.cpp's tables. What was assigned later has none.
+///
+/// # Errors
+/// As [`parse`].
+pub(super) fn parse_as_llama_cpp(text: &str) -> Result<Pattern> {
+    read(text, pattern::property("Age=V15_1"))
+}
+
+fn read(text: &str, assigned: Option<CharSet>) -> Result<Pattern> {
     let chars: Vec<char> = text.chars().collect();
-    let mut reader = Reader { chars, at: 0, fold: false, depth: 0 };
+    let mut reader = Reader { chars, at: 0, fold: false, depth: 0, assigned };
     if reader.chars.len() > MAX_LENGTH {
         return reader.fail(&format!("more than {MAX_LENGTH} characters"));
     }
@@ -139,6 +151,8 @@ struct Reader {
     /// Whether upper and lower case are the same here.
     fold: bool,
     depth: usize,
+    /// The characters that have properties, where those are not all.
+    assigned: Option<CharSet>,
 }
 
 impl Reader {
@@ -339,6 +353,7 @@ impl Reader {
                 let Some(set) = pattern::property(&name).filter(|_| self.eat("}")) else {
                     return self.fail(&format!("the property {name:?}, which is not known"));
                 };
+                let set = self.assigned.as_ref().map_or(set.clone(), |assigned| set.and(assigned));
                 if negated {
                     set.not()
                 } else {
@@ -505,5 +520,23 @@ mod tests {
         assert_eq!(parse(r"a(?!b|\z)").unwrap(), parse("a(?=[^b])").unwrap());
         assert_eq!(parse(r"[a-c]+\b").unwrap(), parse(r"[a-c]+(?!\w)").unwrap());
         assert_eq!(parse(r"(?: |,)\b").unwrap(), parse(r"(?: |,)(?=\w)").unwrap());
+    }
+
+    #[test]
+    fn characters_of_later_versions_have_no_properties_in_llama_cpp() {
+        // The last is of CJK extension I, which came with 15.1.
+        let cases =
+            [("L", 0x10d50, false), ("N", 0x11bf5, false), ("S", 0x2427, false), ("L", 0x2ebf0, true)];
+        for (name, code, known) in cases {
+            let holds = |read: fn(&str) -> Result<Pattern>| {
+                let one = CharSet::from_ranges([(code, code)]);
+                match read(&format!(r"\p{{{name}}}")).unwrap() {
+                    Pattern::All(all) => matches!(&all[..], [Pattern::Set(set)] if set.and(&one) == one),
+                    other => panic!("{other:?}"),
+                }
+            };
+            assert!(holds(parse));
+            assert_eq!(holds(parse_as_llama_cpp), known, "{code:x}");
+        }
     }
 }

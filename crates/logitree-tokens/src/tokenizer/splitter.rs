@@ -15,12 +15,13 @@ pub(super) struct Splitter {
 }
 
 impl Splitter {
-    /// The pre-tokenizer of these patterns, whose matches are pieces; without any, a text is one piece.
+    /// The pre-tokenizer of these patterns of a GGUF, whose matches are pieces; without any, a text is one piece.
     ///
     /// # Errors
     /// [`crate::ErrorKind::Vocabulary`] if a pattern is not read.
     pub fn new(patterns: &[&str]) -> Result<Splitter> {
-        let parsed = patterns.iter().map(|text| Ok((pattern::parse(text)?, Behaviour::Isolated)));
+        let parsed =
+            patterns.iter().map(|text| Ok((pattern::parse_as_llama_cpp(text)?, Behaviour::Isolated)));
         Splitter::of(&parsed.collect::<Result<Vec<_>>>()?)
     }
 
