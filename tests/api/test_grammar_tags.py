@@ -139,7 +139,7 @@ def test_styles_of_arguments() -> None:
         ({**form, "style": "html"}, "known are json, qwen_xml"),
         ({**form, "excludes": ["x"]}, "excludes"),
         ({**form, "max_whitespace_cnt": 0}, "max_whitespace_cnt"),
-        ({"type": "any_text", "max_tokens": 3}, "max_tokens"),
+        ({"type": "any_text", "max_tokens": -3}, "max_tokens"),
     ):
         with pytest.raises(lt.ConstraintError, match=message):
             G.structural_tag({"format": wrong})

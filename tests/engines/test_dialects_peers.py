@@ -11,40 +11,9 @@ from typing import Any
 import pytest
 
 import logitree as lt
+from drawn_texts import drawn, mutated
 
 pytestmark = pytest.mark.peers
-
-VOCABULARY = lt.Vocabulary.from_tokens([*(bytes([byte]) for byte in range(256)), b"</s>"], end_tokens=[256])
-LETTERS = 'abcxyz 019-<>/="[]{},:\n!é'
-
-
-def drawn(grammar: lt.Grammar, rnd: random.Random, most: int = 60) -> str:
-    """A text of the grammar: random bytes among the allowed ones, and the shortest ending after some of them."""
-    matcher = grammar.matcher(VOCABULARY)
-    written = bytearray()
-    for _ in range(rnd.randrange(most)):
-        ids = [] if matcher.is_finished else [token for token in matcher.allowed().ids if token < 256]
-        plain = [token for token in ids if chr(token) in LETTERS]
-        if not ids or (matcher.is_accepting and rnd.random() < 0.1):
-            break
-        token = rnd.choice(plain if plain and rnd.random() < 0.95 else ids)
-        matcher.accept(token)
-        written.append(token)
-    return (written + bytes(matcher.shortest_ending())).decode()
-
-
-def mutated(text: str, rnd: random.Random) -> str:
-    """The text with one character added, removed or replaced, or a part of it twice."""
-    at = rnd.randrange(len(text) + 1)
-    end = min(len(text), at + rnd.randrange(1, 6))
-    return rnd.choice(
-        [
-            text[:at] + rnd.choice(LETTERS) + text[at:],
-            text[:at] + text[end:],
-            text[:at] + rnd.choice(LETTERS) + text[at + 1 :],
-            text[:at] + 2 * text[at:end] + text[end:],
-        ]
-    )
 
 
 def compared(grammar: lt.Grammar, theirs: Callable[[str], bool], seed: str, more: Iterable[str] = ()) -> None:
@@ -246,6 +215,84 @@ def test_a_structural_tag_needs_no_type_at_the_top() -> None:
     ours, theirs = lt.Grammar.structural_tag(one), by_xgrammar(COMPILER.compile_structural_tag(one))
     for text in ["axb", "a\nb", "ab"]:
         assert ours.matches(text) == theirs(text)
+
+
+torch = pytest.importorskip("torch")
+
+PIECES = ["ab", "abc", "</", "</t>", "a</t", ".<", "é", "12", "1,", ",2", ">a"]
+"""Tokens that cross the borders of the texts below."""
+TOKENS = [*(bytes([byte]) for byte in range(128)), *(piece.encode() for piece in PIECES), b"</s>"]
+
+
+def same_masks(grammar: lt.Grammar, compile: Callable[[Any], Any], seed: str) -> int:
+    """Random tokens have the same masks in both, and end in both. Returns how many masks were compared."""
+    vocabulary = lt.Vocabulary.from_tokens(TOKENS, end_tokens=[len(TOKENS) - 1])
+    info = xgrammar.TokenizerInfo(TOKENS, stop_token_ids=[len(TOKENS) - 1], vocab_type=xgrammar.VocabType.RAW)
+    compiled = compile(xgrammar.GrammarCompiler(info, cache_enabled=False))
+    rnd = random.Random(seed)
+    bits = xgrammar.allocate_token_bitmask(1, len(TOKENS))
+    compared = 0
+    for _ in range(30):
+        ours, theirs = grammar.matcher(vocabulary), xgrammar.GrammarMatcher(compiled)
+        for _ in range(20):
+            theirs.fill_next_token_bitmask(bits)
+            words = bits[0].tolist()
+            allowed = [token for token in range(len(TOKENS)) if words[token // 32] >> token % 32 & 1]
+            assert list(ours.allowed().ids) == allowed
+            compared += 1
+            plain = [token for token in allowed if len(TOKENS[token]) > 1 or chr(TOKENS[token][0]) in "abt<>/!,.12"]
+            token = rnd.choice(plain or allowed)
+            ours.accept(token)
+            assert theirs.accept_token(token)
+            if token == len(TOKENS) - 1:
+                break
+    return compared
+
+
+COUNTED = {
+    "text": {"type": "any_text", "max_tokens": 3},
+    "no text": {"type": "tag", "begin": "<t>", "content": {"type": "any_text", "max_tokens": 0}, "end": "</t>"},
+    "tag": {"type": "tag", "begin": "<t>", "content": {"type": "any_text", "max_tokens": 4}, "end": "</t>"},
+    "characters": {
+        "type": "tag",
+        "begin": "<t>",
+        "content": {"type": "any_text", "max_tokens": 4, "max_chars": 6, "excludes": ["b"]},
+        "end": "</t>",
+    },
+    "several ends": {
+        "type": "tag",
+        "begin": "a",
+        "content": {"type": "any_text", "max_tokens": 2, "excludes": ["</", "!"]},
+        "end": ["</t>", "!"],
+    },
+    "sequence": {
+        "type": "sequence",
+        "elements": [{"type": "regex", "pattern": "[ab]{2}"}, {"type": "any_text", "max_tokens": 2}],
+    },
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_tokens_of_free_text_are_counted_as_xgrammar_counts_them(name: str) -> None:
+    one = {"type": "structural_tag", "format": COUNTED[name]}
+    grammar = lt.Grammar.structural_tag(one)
+    assert same_masks(grammar, lambda compiler: compiler.compile_structural_tag(one), name) > 60
+
+
+COUNTED_RULES = {
+    "think": 'root ::= "<t>" text "</t>" [0-9]+\ntext[max_tokens=3] ::= [^<]*',
+    "list": 'root ::= item ("," item)* "!"\nitem[max_tokens=2] ::= [a-z]*',
+    "cannot end": 'root ::= item "!"\nitem[max_tokens=2] ::= ("ab,"){0,5}',
+    "characters too": "root ::= item [0-9]\nitem[max_tokens=5, max_chars=4] ::= [a-z]*",
+    "alternatives": 'root ::= (text | word) "!"\ntext[max_tokens=1] ::= [ab]*\nword ::= [1-2]*',
+    "nothing after": "root ::= text\ntext[max_tokens=2] ::= [ab]+",
+}
+
+
+@pytest.mark.parametrize("name", COUNTED_RULES)
+def test_tokens_of_rules_are_counted_as_xgrammar_counts_them(name: str) -> None:
+    text = COUNTED_RULES[name]
+    assert same_masks(lt.Grammar.ebnf(text), lambda compiler: compiler.compile_grammar(text), name) > 60
 
 
 llguidance = pytest.importorskip("llguidance")

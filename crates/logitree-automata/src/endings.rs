@@ -44,6 +44,17 @@ pub fn free(texts: &[&str], most: Option<u32>) -> Regex {
     }
 }
 
+/// What [`until`] has before `end`.
+pub fn free_before(end: &str, ends: &[&str], excludes: &[&str], most: Option<u32>) -> Regex {
+    // A string of `ends` that is complete within `end`, or with it and is longer, began before it.
+    let begun = ends.iter().flat_map(|text| {
+        let starts = text.char_indices().map(|(at, _)| at).skip(1);
+        let inside = move |&at: &usize| end.starts_with(&text[at..]);
+        starts.filter(inside).map(|at| Regex::concat([Regex::anything(), Regex::text(&text[..at])]))
+    });
+    Regex::and([free(&[ends, excludes].concat(), most), Regex::or(begun).not()])
+}
+
 /// At most `most` characters that contain none of `excludes`, then `end`, where no string of `ends` ends earlier. If two of
 /// them end at the same place, the longer one wins. What is excluded may be a part of `end`, or of the text around its
 /// beginning.

@@ -5,12 +5,11 @@ use super::rules::{Rule, RuleBody, RuleId, Rules};
 /// Appends `other` to `rules`, with `prefix` before each name. Returns the start rule of `other`.
 pub(super) fn append(rules: &mut Vec<Rule>, other: &Rules, prefix: &str) -> RuleId {
     let offset = rules.len();
-    rules.extend(
-        other
-            .rules
-            .iter()
-            .map(|rule| Rule { name: format!("{prefix}{}", rule.name), body: rule.body.shifted(offset) }),
-    );
+    rules.extend(other.rules.iter().map(|rule| Rule {
+        name: format!("{prefix}{}", rule.name),
+        body: rule.body.shifted(offset),
+        marks: rule.marks.clone(),
+    }));
     RuleId::new(offset + other.start.index())
 }
 

@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 100;
 impl Rules {
     /// The rules of a regular language.
     pub fn lexeme(regex: Regex) -> Rules {
-        Rules { rules: vec![Rule { name: "~root".into(), body: RuleBody::Lexeme(regex) }], start: RuleId(0) }
+        Rules { rules: vec![Rule::new("~root", RuleBody::Lexeme(regex))], start: RuleId(0) }
     }
 
     /// The parts in an order, which gets a reference to each.
@@ -37,9 +37,9 @@ impl Rules {
         finish(Vec::new(), RuleBody::Both(Arc::new(both)))
     }
 
-    /// Whether a rule names tokens.
-    pub fn names_tokens(&self) -> bool {
-        !self.named_tokens().is_empty()
+    /// Whether what may come depends on how the text before is cut into tokens: a rule names tokens, or counts them.
+    pub fn depends_on_tokens(&self) -> bool {
+        !self.named_tokens().is_empty() || counts_tokens(&self.rules)
     }
 
     /// The tokens that the rules name.
@@ -58,8 +58,8 @@ impl Rules {
         named
     }
 
-    /// The regular language that these rules are; `None` for rules that refer to themselves, name tokens or hold a schema,
-    /// and for very large ones.
+    /// The regular language that these rules are; `None` for rules that refer to themselves, name or count tokens or hold a
+    /// schema, and for very large ones.
     pub fn regular(&self) -> Option<Regex> {
         regular(&self.rules, self.start, &mut { usize::MAX })
     }
@@ -69,7 +69,26 @@ impl Rules {
 /// if that is too little.
 pub(crate) fn regular(rules: &[Rule], of: RuleId, weight: &mut usize) -> Option<Regex> {
     let mut unfolding = Unfolding { rules, left: MAX_UNFOLDED, weight };
-    unfolding.body(&rules[of.index()].body, 0)
+    unfolding.rule(of, 0)
+}
+
+/// Lets the rule end as soon as it can after `most` tokens. Returns false if it is no regular language, or weighs too much.
+pub(crate) fn limit_tokens(rules: &mut [Rule], id: RuleId, most: u32, weight: &mut usize) -> bool {
+    if regular(rules, id, weight).is_none() {
+        return false;
+    }
+    let rule = &mut rules[id.index()];
+    match most {
+        0 => rule.body = RuleBody::Seq(Vec::new()),
+        _ => rule.marks.max_tokens = Some(most),
+    }
+    true
+}
+
+/// Whether one of the rules counts tokens, or one inside of it.
+fn counts_tokens(rules: &[Rule]) -> bool {
+    let inside = |rule: &Rule| matches!(&rule.body, RuleBody::Both(both) if counts_tokens(&both.rules.rules));
+    rules.iter().any(|rule| rule.marks.max_tokens.is_some() || inside(rule))
 }
 
 struct Unfolding<'r, 'w> {
@@ -81,6 +100,14 @@ struct Unfolding<'r, 'w> {
 }
 
 impl Unfolding<'_, '_> {
+    fn rule(&mut self, id: RuleId, depth: usize) -> Option<Regex> {
+        let Rule { body, marks, .. } = &self.rules[id.index()];
+        if marks.max_tokens.is_some() {
+            return None;
+        }
+        self.body(body, depth)
+    }
+
     fn body(&mut self, body: &RuleBody, depth: usize) -> Option<Regex> {
         self.left = self.left.checked_sub(1)?;
         if depth > MAX_DEPTH {
@@ -93,7 +120,7 @@ impl Unfolding<'_, '_> {
                 }
                 Some(regex.clone())
             }
-            RuleBody::Ref(rule) => self.body(&self.rules[rule.index()].body, depth + 1),
+            RuleBody::Ref(rule) => self.rule(*rule, depth + 1),
             RuleBody::Seq(parts) => self.all(parts, depth).map(Regex::concat),
             RuleBody::Alt(parts) => self.all(parts, depth).map(Regex::or),
             RuleBody::Repeat { of, min, max } => Some(self.body(of, depth + 1)?.repeat(*min, *max)),
@@ -108,7 +135,7 @@ impl Unfolding<'_, '_> {
 }
 
 fn finish(mut rules: Vec<Rule>, body: RuleBody) -> Rules {
-    rules.push(Rule { name: "~root".into(), body });
+    rules.push(Rule::new("~root", body));
     Rules { start: RuleId::new(rules.len() - 1), rules }
 }
 

@@ -96,6 +96,30 @@ pub struct Rule {
     pub name: String,
     /// The body.
     pub body: RuleBody,
+    /// What it says beside its texts.
+    pub marks: Marks,
+}
+
+impl Rule {
+    /// A rule that only says which texts there are.
+    pub fn new(name: impl Into<String>, body: RuleBody) -> Rule {
+        Rule { name: name.into(), body, marks: Marks::default() }
+    }
+}
+
+/// What a rule says of its occurrences beside their texts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// After how many tokens an occurrence ends as soon as it can; at least 1. The token in which it begins counts only if it
+    /// begins with it. Only of a rule that is a regular expression.
+    pub max_tokens: Option<u32>,
+}
+
+impl Marks {
+    /// Whether there are none.
+    pub fn is_none(&self) -> bool {
+        *self == Marks::default()
+    }
 }
 
 /// A grammar: rules and a start rule.

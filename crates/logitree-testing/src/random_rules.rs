@@ -80,7 +80,7 @@ pub fn set_apart(node: RuleBody, rules: &mut Vec<Rule>) -> RuleBody {
         RuleBody::Lexeme(_) => {
             let own = RuleId::new(rules.len());
             let never = RuleBody::Seq(vec![RuleBody::Lexeme(Regex::Nothing), RuleBody::Ref(own)]);
-            rules.push(Rule { name: "r".into(), body: RuleBody::Alt(vec![node, never]) });
+            rules.push(Rule::new("r", RuleBody::Alt(vec![node, never])));
             RuleBody::Ref(own)
         }
         RuleBody::Seq(parts) => RuleBody::Seq(parts.into_iter().map(|part| set_apart(part, rules)).collect()),

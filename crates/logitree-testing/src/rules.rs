@@ -70,6 +70,6 @@ pub fn check(rules: &Rules, accepted: &[&str], refused: &[&str]) {
 
 /// Rules with these bodies, from the first on.
 pub fn of_bodies(bodies: impl IntoIterator<Item = RuleBody>) -> Rules {
-    let rules = bodies.into_iter().map(|body| Rule { name: "r".into(), body }).collect();
+    let rules = bodies.into_iter().map(|body| Rule::new("r", body)).collect();
     Rules { rules, start: RuleId(0) }
 }

@@ -439,10 +439,12 @@ impl Bound {
         }
     }
 
-    /// Rules that name tokens as the part over tokens that they are; anything else as it is.
+    /// Rules that name or count tokens as the part over tokens that they are; anything else as it is.
     fn narrowed(self, vocabulary: &Arc<Vocabulary>) -> Result<Bound> {
         match &self {
-            Bound::Rules(rules, _) if rules.names_tokens() => Ok(Bound::alone(self.matcher(vocabulary)?)),
+            Bound::Rules(rules, _) if rules.depends_on_tokens() => {
+                Ok(Bound::alone(self.matcher(vocabulary)?))
+            }
             _ => Ok(self),
         }
     }

@@ -47,7 +47,7 @@ impl Plan {
     /// # Errors
     /// [`crate::ErrorKind::Limit`] for an order that is too large.
     pub fn new(order: RuleBody, beginnings: &[Beginning]) -> Result<Plan> {
-        let rule = |body| Rule { name: "~part".into(), body };
+        let rule = |body| Rule::new("~part", body);
         let begun = |(part, beginning): (usize, &Beginning)| {
             let tokens = TokenNames { tokens: vec![TokenName::Id(part as u32)], negated: false };
             let mut ways = Vec::new();

@@ -167,7 +167,7 @@ impl Grammar {
         json_schema::load(ANY_FORMAT, &options, &[])?;
         let schema = json_schema::load(ANY_OBJECT, &options, &[])?;
         let body = RuleBody::Json(Arc::new(schema));
-        let rules = Rules { rules: vec![Rule { name: "~json".into(), body }], start: RuleId(0) };
+        let rules = Rules { rules: vec![Rule::new("~json", body)], start: RuleId(0) };
         let grammar = Grammar::new(Arc::new(rules), vocabulary, Some(&[]), GrammarLimits::default())?;
         let engine = grammar.engine()?;
         for text in BEGINNINGS {
@@ -187,6 +187,28 @@ impl Grammar {
     /// As [`Grammar::new`], where the automata have grown so large that they are rebuilt.
     pub fn matcher(&self) -> Result<Box<dyn Matcher>> {
         Ok(Box::new(GrammarMatcher::new(self.engine()?)))
+    }
+
+    /// Whether the whole of `text` matches if its tokens are not counted; `None` where none are.
+    ///
+    /// # Errors
+    /// As [`Grammar::matcher`].
+    pub(crate) fn matches_uncounted(&self, text: &[u8]) -> Result<Option<bool>> {
+        let engine = self.engine()?;
+        let mut session = engine.session();
+        if !session.engine().machine.counts_tokens() {
+            return Ok(None);
+        }
+        let mut config = engine.start;
+        for byte in text {
+            session.refuel();
+            let (next, taken) = session.walked(config, std::slice::from_ref(byte))?;
+            if taken == 0 {
+                return Ok(Some(false));
+            }
+            config = next;
+        }
+        Ok(Some(session.is_accepting(config)))
     }
 
     /// The engine, a new one where there is none or where it has grown too large.

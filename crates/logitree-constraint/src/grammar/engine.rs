@@ -96,7 +96,7 @@ impl Engine {
         let mut ends = self.vocabulary.end_of_generation().to_vec();
         ends.sort_unstable();
         ends.dedup();
-        self.token_sets.is_empty() && *self.ends == ends[..]
+        self.token_sets.is_empty() && !self.machine.counts_tokens() && *self.ends == ends[..]
     }
 
     /// Gives the next request its fuel: no more than is left of the call's allowance.
@@ -133,6 +133,12 @@ impl Engine {
     /// The configuration after `token`; [`DEAD`] if it is not allowed. An end token is not text here: the grammar takes
     /// one that it names where its text is complete with it.
     pub fn after(&mut self, config: ConfigId, token: TokenId) -> Result<ConfigId> {
+        let next = self.after_all(config, token)?;
+        self.machine.end_token(next)
+    }
+
+    /// [`Engine::after`] before the token ends.
+    fn after_all(&mut self, config: ConfigId, token: TokenId) -> Result<ConfigId> {
         if self.ends.binary_search(&token).is_ok() {
             return self.after_named_end(config, token);
         }
@@ -242,7 +248,7 @@ impl Engine {
         let mut threads: Box<[(ExprId, ContinuationId)]> = self.machine.threads(config).into();
         self.machine.exprs_mut().charge(8 * threads.len() as u64)?;
         for thread in threads.iter_mut() {
-            thread.0 = self.saturated(thread.0)?;
+            *thread = (self.saturated(thread.0)?, self.machine.uncounted(thread.1)?);
         }
         threads.sort_unstable();
         Ok((threads, self.ends_at(config)?, self.machine.token_sets(config).into()))

@@ -21,11 +21,14 @@ pub fn vocabulary() -> &'static Arc<Vocabulary> {
     })
 }
 
-/// Whether the whole of `text` matches a grammar that is bound to [`vocabulary`].
+/// Whether the whole of `text` matches a grammar that is bound to [`vocabulary`]. Tokens are not counted.
 ///
 /// # Errors
 /// [`ErrorKind::Limit`] if reading it takes more than the grammar's limits.
 pub fn matches(grammar: &Grammar, text: &[u8]) -> Result<bool> {
+    if let Some(matches) = grammar.matches_uncounted(text)? {
+        return Ok(matches);
+    }
     let mut matcher = grammar.matcher()?;
     for &byte in text {
         if matcher.is_finished() {

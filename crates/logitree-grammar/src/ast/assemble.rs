@@ -28,7 +28,7 @@ struct Assembler {
 
 impl Assembler {
     fn add(&mut self, name: &str, body: RuleBody) -> RuleId {
-        self.rules.push(Rule { name: name.into(), body });
+        self.rules.push(Rule::new(name, body));
         RuleId::new(self.rules.len() - 1)
     }
 
@@ -83,10 +83,14 @@ impl Assembler {
 
     /// Appends the rules of a text.
     fn moved(&mut self, rules: &Rules) -> RuleBody {
-        if let [Rule { body: body @ (RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_)), .. }] =
-            &rules.rules[..]
-        {
-            return body.clone();
+        let alone = |rule: &Rule| {
+            let leaf = matches!(rule.body, RuleBody::Lexeme(_) | RuleBody::Tokens(_) | RuleBody::Json(_));
+            (leaf && rule.marks.is_none()).then(|| rule.body.clone())
+        };
+        if let [only] = &rules.rules[..] {
+            if let Some(body) = alone(only) {
+                return body;
+            }
         }
         RuleBody::Ref(append(&mut self.rules, rules, ""))
     }

@@ -182,7 +182,7 @@ impl TagNode {
 
 /// Rules with a single body.
 fn alone(body: RuleBody) -> Rules {
-    Rules { rules: vec![Rule { name: "~root".into(), body }], start: RuleId(0) }
+    Rules { rules: vec![Rule::new("~root", body)], start: RuleId(0) }
 }
 
 /// The rules of a Lark text. Its schemas use the default options, but for what they say in `"x-guidance"`.

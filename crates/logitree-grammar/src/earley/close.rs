@@ -20,8 +20,16 @@ id!(
 
 /// The bit of continuations that depend on the text of their lexeme.
 const READS: u32 = 1 << 31;
+/// The bit of continuations that count tokens.
+const COUNTS: u32 = 1 << 30;
 
 impl ContinuationId {
+    /// Whether the lexeme counts tokens.
+    #[inline]
+    pub fn counts(self) -> bool {
+        self.0 & COUNTS != 0
+    }
+
     /// Whether what follows depends on the text of the lexeme.
     #[inline]
     pub fn reads(self) -> bool {
@@ -41,7 +49,7 @@ pub(super) struct Item {
 pub(super) struct Successor {
     /// The target state, the state up to which the text is read, or the state whose edge maps the tag to a target.
     to: StateId,
-    /// [`DIRECT`], [`READ`], or the edge that maps the tag.
+    /// [`DIRECT`], [`READ`], a count of tokens from [`COUNTED`] on, or the edge that maps the tag.
     edge: u32,
     origin: OriginId,
     /// The state from which the lexeme was first entered. For messages only; not part of the identity.
@@ -52,8 +60,31 @@ pub(super) struct Successor {
 const DIRECT: u32 = u32::MAX;
 /// `to` is the state up to which the text is read.
 const READ: u32 = u32::MAX - 1;
+/// `to` is the target state, and the lexeme may take part in so many more tokens.
+const COUNTED: u32 = 1 << 31;
+/// The bit of a count where the token in which the lexeme began is not counted.
+const FRESH: u32 = 1 << 30;
+/// The bits of a count.
+const COUNT: u32 = FRESH - 1;
+/// The largest count, below [`READ`] with all bits set.
+const MAX_COUNTED: u32 = COUNT - 2;
 
 impl Successor {
+    fn counts(&self) -> bool {
+        (COUNTED..READ).contains(&self.edge)
+    }
+
+    /// One token less. Returns whether the lexeme may continue.
+    fn end_token(&mut self) -> bool {
+        if !self.counts() {
+            return true;
+        }
+        let left = self.edge & COUNT;
+        let left = if self.edge & FRESH != 0 { left } else { left.saturating_sub(1) };
+        self.edge = COUNTED | left;
+        left > 0
+    }
+
     pub(super) fn key(&self) -> (StateId, u32, OriginId) {
         (self.to, self.edge, self.origin)
     }
@@ -212,7 +243,16 @@ impl Machine {
                         self.call(callee, Item { state: back, origin }, agenda)?;
                     }
                     Edge::Lexeme { expr, to } => {
-                        self.lexeme(expr, to, (state, n as u32), origin, agenda)?;
+                        let (to, edge) = match to {
+                            LexemeTarget::State(to) => (to, DIRECT),
+                            LexemeTarget::Read(to) => (to, READ),
+                            LexemeTarget::ByTag => (state, n as u32),
+                        };
+                        self.lexeme(expr, Successor { to, edge, origin, from: state }, agenda)?;
+                    }
+                    Edge::Counted { expr, to, most } => {
+                        let edge = COUNTED | FRESH | most.min(MAX_COUNTED);
+                        self.lexeme(expr, Successor { to, edge, origin, from: state }, agenda)?;
                     }
                 }
             }
@@ -264,19 +304,7 @@ impl Machine {
     }
 
     /// Adds a lexeme. If it is nullable, adds what follows it as well.
-    fn lexeme(
-        &mut self,
-        expr: ExprId,
-        to: LexemeTarget,
-        edge: (StateId, u32),
-        origin: OriginId,
-        agenda: &mut Agenda,
-    ) -> Result<()> {
-        let successor = match to {
-            LexemeTarget::State(to) => Successor { to, edge: DIRECT, origin, from: edge.0 },
-            LexemeTarget::Read(to) => Successor { to, edge: READ, origin, from: edge.0 },
-            LexemeTarget::ByTag => Successor { to: edge.0, edge: edge.1, origin, from: edge.0 },
-        };
+    fn lexeme(&mut self, expr: ExprId, successor: Successor, agenda: &mut Agenda) -> Result<()> {
         for n in 0..self.exprs.outcomes(expr).len() {
             let tag = self.exprs.outcomes(expr)[n];
             let item = self.target(successor, tag)?;
@@ -316,6 +344,7 @@ impl Machine {
     fn target(&mut self, successor: Successor, tag: Tag) -> Result<Item> {
         let state = match successor.edge {
             DIRECT => successor.to,
+            COUNTED..READ => successor.to,
             READ => self.source.finish(successor.to, tag, &mut self.exprs)?,
             edge => self.source.target(successor.to, edge, tag, &mut self.exprs)?,
         };
@@ -324,14 +353,15 @@ impl Machine {
 
     /// The successors of a continuation.
     pub(super) fn successors(&self, continuation: ContinuationId) -> &[Successor] {
-        self.continuations.get(ContinuationId(continuation.0 & !READS))
+        self.continuations.get(ContinuationId(continuation.0 & !(READS | COUNTS)))
     }
 
     /// The continuation with these successors, which are sorted.
     pub(super) fn continuation(&mut self, successors: &[Successor]) -> Result<ContinuationId> {
         let ContinuationId(id) = self.continuations.intern(successors)?;
         let reads = successors.iter().any(|successor| successor.edge == READ);
-        Ok(ContinuationId(if reads { id | READS } else { id }))
+        let counts = successors.iter().any(Successor::counts);
+        Ok(ContinuationId(id | if reads { READS } else { 0 } | if counts { COUNTS } else { 0 }))
     }
 
     /// The continuation after `byte` of its lexeme.
@@ -349,6 +379,50 @@ impl Machine {
         successors.sort_unstable_by_key(|successor| successor.key());
         successors.dedup();
         self.continuation(&successors)
+    }
+
+    /// The continuation after the end of a token; `None` if the lexeme is over because it `may_end` there.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub(super) fn one_token_less(
+        &mut self,
+        continuation: ContinuationId,
+        may_end: bool,
+    ) -> Result<Option<ContinuationId>> {
+        self.recounted(continuation, |successor| successor.end_token() || !may_end)
+    }
+
+    /// The continuation without its counts: what may come within one token is the same.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub fn uncounted(&mut self, continuation: ContinuationId) -> Result<ContinuationId> {
+        let uncount = |successor: &mut Successor| {
+            successor.edge = if successor.counts() { DIRECT } else { successor.edge };
+            true
+        };
+        Ok(self.recounted(continuation, uncount)?.unwrap_or(continuation))
+    }
+
+    /// The continuation of the successors that `keep` changes and keeps.
+    fn recounted(
+        &mut self,
+        continuation: ContinuationId,
+        keep: impl FnMut(&mut Successor) -> bool,
+    ) -> Result<Option<ContinuationId>> {
+        if !continuation.counts() {
+            return Ok(Some(continuation));
+        }
+        let mut successors = self.successors(continuation).to_vec();
+        self.exprs.charge_list(2 * successors.len())?;
+        successors.retain_mut(keep);
+        successors.sort_unstable_by_key(|successor| successor.key());
+        successors.dedup();
+        if successors.is_empty() {
+            return Ok(None);
+        }
+        self.continuation(&successors).map(Some)
     }
 
     /// A set that allows all that may follow a lexeme with this continuation, whatever its text, if it is complete with

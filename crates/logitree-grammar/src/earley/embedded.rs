@@ -89,7 +89,9 @@ impl Embedded {
         let StateEdges { accepting, mut edges } = self.sources[source as usize].expand(inner, exprs)?;
         for edge in &mut edges {
             match edge {
-                Edge::Jump { to } | Edge::Tokens { to, .. } => *to = self.id(source, *to)?,
+                Edge::Jump { to } | Edge::Tokens { to, .. } | Edge::Counted { to, .. } => {
+                    *to = self.id(source, *to)?;
+                }
                 Edge::Call { callee, back } => {
                     *callee = self.id(source, *callee)?;
                     *back = self.id(source, *back)?;

@@ -194,6 +194,7 @@ impl Ends {
                     }
                 }
                 Edge::Tokens { .. } => return Err(refused("whole tokens")),
+                Edge::Counted { .. } => return Err(refused("a limit of tokens")),
             }
         }
         Ok(())
@@ -407,6 +408,7 @@ impl StateSource for Intersection {
                 }
                 Edge::Call { callee, back } => self.call(met, callee, back, &mut edges, exprs)?,
                 Edge::Tokens { .. } => return Err(refused("whole tokens")),
+                Edge::Counted { .. } => return Err(refused("a limit of tokens")),
             }
         }
         Ok(StateEdges { accepting: inner.accepting && self.sides.is_accepting(at, goal), edges })

@@ -218,6 +218,10 @@ pub(super) fn lower(
                 },
                 _ => error,
             })?;
+        if let Some(most) = rules.rules[rule.index()].marks.max_tokens {
+            lowering.counted(rule, part, most)?;
+            continue;
+        }
         match part {
             Lowered::Regular(regular) if rule != rules.start && regular.shape.size <= MAX_COPIED => {
                 lowering.inlined[rule.index()] = Some(regular);
@@ -336,6 +340,21 @@ impl<'a> Lowering<'a> {
             let whole = Regular { said: self.said(rule, regular), ..regular.clone() };
             self.out.roots[rule.index()] = Some(self.lexeme(whole)?);
         }
+        Ok(())
+    }
+
+    /// Gives a rule that counts tokens its node.
+    fn counted(&mut self, rule: RuleId, part: Lowered, most: u32) -> Result<()> {
+        let name = &self.out.names[rule.index()];
+        let Lowered::Regular(regular) = part else {
+            let message = "`max_tokens` of a rule that is no regular expression";
+            return Err(Error::new(ErrorKind::Constraint, message)
+                .at(written_name(name).map(|name| format!("rule {name:?}")).unwrap_or_default())
+                .help("give it to rules of texts, classes and patterns"));
+        };
+        let said = self.said(rule, &regular);
+        let expr = self.exprs.compile(&regular.regex, Encoding::Utf8)?;
+        self.out.roots[rule.index()] = Some(self.push(LoweredKind::Counted(expr, most), said));
         Ok(())
     }
 

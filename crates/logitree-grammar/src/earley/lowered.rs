@@ -16,6 +16,8 @@ id!(
 pub(super) enum LoweredKind {
     /// A lexeme.
     Lexeme(ExprId),
+    /// A lexeme that ends as soon as it can after so many tokens.
+    Counted(ExprId, u32),
     /// A reference to a rule.
     Ref(RuleId),
     /// Concatenation.
@@ -58,6 +60,7 @@ impl LoweredRules {
             LoweredKind::Seq(parts) | LoweredKind::Alt(parts) => parts,
             LoweredKind::Repeat { of, .. } => std::slice::from_ref(of),
             LoweredKind::Lexeme(_)
+            | LoweredKind::Counted(..)
             | LoweredKind::Ref(_)
             | LoweredKind::Tokens(_)
             | LoweredKind::Json(_)

@@ -124,7 +124,8 @@ impl Machine {
         };
         machine.config(&mut Vec::new(), &[])?;
         let set = machine.set_of(&[Item { state: start, origin: START }])?;
-        machine.start = machine.enter_set(set)?;
+        let start = machine.enter_set(set)?;
+        machine.start = machine.end_token(start)?;
         Ok(machine)
     }
 
@@ -173,6 +174,11 @@ impl Machine {
     /// Whether the text of some lexeme was read: such states are not met again by other texts.
     pub fn has_read(&self) -> bool {
         self.has_read
+    }
+
+    /// Whether what may come depends on where tokens ended: see [`Machine::end_token`].
+    pub fn counts_tokens(&self) -> bool {
+        self.source.counts_tokens()
     }
 
     /// Fails if the machine has reached its memory limit.

@@ -28,7 +28,7 @@ impl Productivity {
         let (mut productive, mut nullable, mut nonempty) = (Vec::new(), Vec::new(), Vec::new());
         for node in &nodes.nodes {
             let (says, empty, more) = match &node.body {
-                LoweredKind::Lexeme(expr) => {
+                LoweredKind::Lexeme(expr) | LoweredKind::Counted(expr, _) => {
                     let alive = *expr != NOTHING && exprs.is_alive(*expr)?;
                     let more = alive && exprs.can_continue(*expr)?;
                     (yes(alive), yes(!exprs.outcomes(*expr).is_empty()), yes(more))

@@ -105,7 +105,7 @@ impl RulesSource {
         if let Some(source) = RulesSource::productive(rules, exprs, json)? {
             return Ok(source);
         }
-        let Rule { name, body } = &rules.rules[rules.start.index()];
+        let Rule { name, body, .. } = &rules.rules[rules.start.index()];
         if let RuleBody::Both(_) = body {
             return Err(Error::new(ErrorKind::Constraint, "the intersection is empty")
                 .help("no text is allowed by both sides"));
@@ -206,6 +206,7 @@ impl RulesSource {
                     };
                 }
                 LoweredKind::Lexeme(_)
+                | LoweredKind::Counted(..)
                 | LoweredKind::Ref(_)
                 | LoweredKind::Tokens(_)
                 | LoweredKind::Json(_)
@@ -330,6 +331,7 @@ impl RulesSource {
         let next = self.next[node.index()];
         Ok(match self.nodes.nodes[node.index()].body {
             LoweredKind::Lexeme(expr) => vec![Edge::Lexeme { expr, to: LexemeTarget::State(next) }],
+            LoweredKind::Counted(expr, most) => vec![Edge::Counted { expr, to: next, most }],
             LoweredKind::Tokens(set) => vec![Edge::Tokens { set, to: next }],
             LoweredKind::Json(state) | LoweredKind::Embedded(state) => {
                 state.map(|callee| Edge::Call { callee, back: next }).into_iter().collect()
@@ -390,11 +392,14 @@ impl RulesSource {
         let mut edges = Vec::new();
         for edge in self.expand(state, exprs)?.edges {
             match edge {
-                Edge::Lexeme { expr, to: LexemeTarget::State(to) } => {
+                Edge::Lexeme { expr, to: LexemeTarget::State(to) } | Edge::Counted { expr, to, .. } => {
                     let empty = exprs.is_complete(expr);
                     let expr = if empty { without_empty(exprs, expr)? } else { expr };
                     if exprs.can_continue(expr)? {
-                        edges.push(Edge::Lexeme { expr, to: LexemeTarget::State(to) });
+                        edges.push(match edge {
+                            Edge::Counted { most, .. } => Edge::Counted { expr, to, most },
+                            _ => Edge::Lexeme { expr, to: LexemeTarget::State(to) },
+                        });
                     }
                     if empty {
                         edges.extend(self.non_empty(to)?.map(|to| Edge::Jump { to }));
@@ -498,6 +503,10 @@ impl StateSource for RulesSource {
 
     fn is_same_lexeme(&self, state: StateId) -> bool {
         state < JSON || self.json.as_ref().is_some_and(|json| json.is_same_lexeme(state))
+    }
+
+    fn counts_tokens(&self) -> bool {
+        self.nodes.nodes.iter().any(|node| matches!(node.body, LoweredKind::Counted(..)))
     }
 
     fn byte_size(&self) -> usize {

@@ -187,6 +187,26 @@ impl Machine {
         Ok((sets, accepting))
     }
 
+    /// The configuration at the end of a token, which is one less for each lexeme that counts them: one that has none left is
+    /// over where it may end, and else as soon as it may.
+    ///
+    /// # Errors
+    /// As [`Machine::step`].
+    pub fn end_token(&mut self, config: ConfigId) -> Result<ConfigId> {
+        if !self.threads(config).iter().any(|thread| thread.1.counts()) {
+            return Ok(config);
+        }
+        self.room()?;
+        let mut threads = Vec::new();
+        for n in 0..self.threads(config).len() {
+            let (expr, continuation) = self.threads(config)[n];
+            let may_end = self.exprs.is_complete(expr);
+            threads.extend(self.one_token_less(continuation, may_end)?.map(|left| (expr, left)));
+        }
+        let boundary = self.boundary(config).to_vec();
+        self.config(&mut threads, &boundary)
+    }
+
     /// The union of two configurations.
     ///
     /// # Errors

@@ -30,6 +30,17 @@ pub enum Edge {
         /// The target.
         to: LexemeTarget,
     },
+    /// A string that matches `expr`, which ends as soon as it can after so many tokens ([`Machine::end_token`]).
+    ///
+    /// [`Machine::end_token`]: super::Machine::end_token
+    Counted {
+        /// The lexeme.
+        expr: ExprId,
+        /// The target.
+        to: StateId,
+        /// How many tokens.
+        most: u32,
+    },
     /// Runs `callee` until it accepts, then continues at `back`.
     Call {
         /// The callee's start state.
@@ -130,6 +141,11 @@ pub trait StateSource: Send {
     /// [`StateSource::finish_any`] calls the same. What follows the lexeme may differ.
     fn is_same_lexeme(&self, _state: StateId) -> bool {
         true
+    }
+
+    /// Whether there is a lexeme that counts tokens.
+    fn counts_tokens(&self) -> bool {
+        false
     }
 
     /// About how many bytes the states hold that are made while a text is read.

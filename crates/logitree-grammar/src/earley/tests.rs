@@ -48,7 +48,7 @@ fn text(text: &str) -> RuleBody {
 }
 
 fn rules<const N: usize>(bodies: [(&str, RuleBody); N]) -> Rules {
-    let rules = bodies.into_iter().map(|(name, body)| Rule { name: name.into(), body }).collect();
+    let rules = bodies.into_iter().map(|(name, body)| Rule::new(name, body)).collect();
     Rules { rules, start: RuleId(0) }
 }
 

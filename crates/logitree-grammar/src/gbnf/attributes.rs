@@ -12,15 +12,17 @@ use super::read::Reader;
 /// Maximum weight of all rules with options, with the rules that they name.
 const MAX_WEIGHT: usize = 1 << 18;
 
-const KNOWN: &str = "known are lazy, max_chars=number, capture and capture=\"name\"";
+const KNOWN: &str = "known are lazy, max_chars=number, max_tokens=number, capture and capture=\"name\"";
 
-/// The options of a rule that change its texts.
+/// The options of a rule that change what may come.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Attributes {
     /// Whether it ends as early as it can.
     lazy: bool,
     /// Maximum number of characters.
     max_chars: Option<u32>,
+    /// Maximum number of tokens.
+    max_tokens: Option<u32>,
 }
 
 impl Attributes {
@@ -62,13 +64,17 @@ impl Reader<'_> {
                         );
                     }
                 }
-                ("max_tokens" | "temperature", true) => {
+                ("max_tokens", true) => {
+                    let at = self.at;
+                    read.max_tokens = Some(self.number()?);
+                    if read.max_tokens == Some(0) {
+                        self.problems.add(at, "`max_tokens` is 0", "the least is 1");
+                    }
+                }
+                ("temperature", true) => {
                     self.at = from;
-                    let help = match key {
-                        "max_tokens" => "bound the characters instead: max_chars=",
-                        _ => "set it where tokens are sampled",
-                    };
-                    return self.fail(format!("`{key}` does not describe text"), help);
+                    let help = "set it where tokens are sampled";
+                    return self.fail("`temperature` does not describe text", help);
                 }
                 _ => {
                     self.at = from;
@@ -102,7 +108,11 @@ pub(super) fn apply(rules: &mut [Rule], marked: &[Marked], problems: &mut Proble
     for id in callees_first(rules) {
         let Some(&(attributes, at)) = marked.get(&id) else { continue };
         let Some(mut regex) = regular(rules, id, &mut weight) else {
-            let option = if attributes.lazy { "lazy" } else { "max_chars" };
+            let option = match attributes {
+                Attributes { lazy: true, .. } => "lazy",
+                Attributes { max_chars: Some(_), .. } => "max_chars",
+                _ => "max_tokens",
+            };
             let name = &rules[id.index()].name;
             let message =
                 format!("`{option}` of the rule \"{name}\", which is no regular expression, or a large one");
@@ -120,6 +130,7 @@ pub(super) fn apply(rules: &mut [Rule], marked: &[Marked], problems: &mut Proble
             regex = Regex::and([regex, Regex::Set(CharSet::all()).repeat(0, Some(most))]);
         }
         rules[id.index()].body = RuleBody::Lexeme(regex);
+        rules[id.index()].marks.max_tokens = attributes.max_tokens;
     }
 }
 

@@ -246,7 +246,7 @@ impl<'t> Reader<'t> {
             }
             (true, false) => {
                 let excludes = tags.excludes.iter().filter_map(Mark::text).map(str::to_string).collect();
-                Content::AnyText { excludes, most: None }
+                Content::AnyText { excludes, most: None, max_tokens: None }
             }
         };
         Some(RuleBody::Ref(self.names.add_content(self.owner, content)))

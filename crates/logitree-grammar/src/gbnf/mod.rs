@@ -9,7 +9,7 @@
 //! `TagDispatch`, `TokenTagDispatch`, `Token`, `ExcludeToken`) and options of rules: `lazy` and `max_chars` of rules that
 //! are one regular expression, and `capture`, which changes no text. A look-ahead `(= ...)` at the end of a rule repeats
 //! what follows the rule anyway: it is read and has no effect, as in XGrammar, where it only makes masks faster. Rejected:
-//! `max_tokens` and `temperature`, which do not describe text. GBNF's token terminals are read in EBNF, too.
+//! `temperature`, which does not describe text. GBNF's token terminals are read in EBNF, too.
 
 mod attributes;
 mod characters;

@@ -107,10 +107,10 @@ impl<'t> Names<'t> {
         }
         let named = self.seen.len();
         let mut rules: Vec<Rule> = Vec::with_capacity(named + self.moved.len());
-        rules.extend(self.seen.into_iter().map(|rule| Rule { name: rule.name.into(), body: rule.body }));
+        rules.extend(self.seen.into_iter().map(|rule| Rule::new(rule.name, rule.body)));
         for (number, (owner, body)) in self.moved.into_iter().enumerate() {
             let name = format!("{}-part-{number}", rules[owner.index()].name);
-            rules.push(Rule { name, body });
+            rules.push(Rule::new(name, body));
         }
         for rule in &mut rules {
             settle(&mut rule.body, named);

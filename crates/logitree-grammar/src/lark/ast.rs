@@ -32,7 +32,15 @@ pub(super) struct RuleItem<'t> {
     /// Whether it is `name::_`, a rule for each value that it is used with.
     pub(super) is_parametric: bool,
     pub(super) body: Choice<'t>,
+    pub(super) attributes: Attributes<'t>,
+}
+
+/// The attributes of a rule.
+#[derive(Default)]
+pub(super) struct Attributes<'t> {
     pub(super) ending: Option<Ending<'t>>,
+    /// Maximum number of tokens, and where it is written.
+    pub(super) max_tokens: Option<(u32, usize)>,
 }
 
 /// The value of a parameter, by that of the rule that uses it.

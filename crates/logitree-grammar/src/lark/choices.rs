@@ -58,6 +58,7 @@ pub(super) fn prefer(rules: &mut Vec<Rule>, lazy: &[(RuleId, Regex)]) -> bool {
         let body = choices.clone_of(&rules[id.index()].body);
         let body = choices.cut_rule(id, body, &set);
         rules[copy.index()].body = body;
+        rules[copy.index()].marks = rules[id.index()].marks.clone();
         rules.append(&mut choices.extra);
     }
     choices.work <= MAX_WORK
@@ -233,7 +234,7 @@ impl Choices {
     }
 
     fn new_rule(&mut self, name: String, body: RuleBody, first: First) -> RuleId {
-        self.extra.push(Rule { name, body });
+        self.extra.push(Rule::new(name, body));
         self.firsts.push(first);
         RuleId::new(self.firsts.len() - 1)
     }

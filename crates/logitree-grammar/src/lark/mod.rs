@@ -10,9 +10,10 @@
 //! A rule with a parameter is made for each value that it can be used with, at most a quarter of a million alternatives.
 //!
 //! Rejected with an error that names them: templates, priorities of terminals, `%override`,
-//! `%extend`, `%declare`, imports other than `common`, `max_tokens` and `temperature`, an empty `stop`, and options in `"x-guidance"` that do not say how values are written.
+//! `%extend`, `%declare`, imports other than `common`, `temperature`, an empty `stop`, and options in `"x-guidance"` that do not say how values are written.
 
 mod ast;
+mod attributes;
 mod choices;
 mod common;
 mod guidance;

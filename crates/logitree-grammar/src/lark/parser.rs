@@ -1,7 +1,7 @@
 //! Parses tokens into items, and continues after a broken item.
 
 use super::super::problems::{excerpt, Problems};
-use super::ast::{Alternative, Choice, Ending, Expr, Item, RuleItem, Value};
+use super::ast::{Alternative, Attributes, Choice, Expr, Item, RuleItem, Value};
 use super::lexer::{Kind, Token};
 use super::strings;
 
@@ -197,81 +197,9 @@ impl<'t> Parser<'t, '_> {
         if self.eat(b'.') && self.kind() == Kind::Number {
             self.next += 1; // a rule's priority chooses among readings, and all are kept
         }
-        let ending = if self.eat(b'[') { self.attributes()? } else { None };
+        let attributes = if self.eat(b'[') { self.attributes()? } else { Attributes::default() };
         self.expect(b':', "a rule's name")?;
-        Some(RuleItem { name, at, is_parametric, body: self.choice()?, ending })
-    }
-
-    /// Attributes up to their `]`.
-    fn attributes(&mut self) -> Read<Option<Ending<'t>>> {
-        let mut ending = None;
-        let mut seen: Vec<&str> = Vec::new();
-        while !self.eat(b']') {
-            let token = self.advance();
-            let (key, at) = (self.said(token), token.at as usize);
-            let has_value = self.eat(b'=');
-            let value = match has_value {
-                true if self.kind() == Kind::Number => {
-                    self.next += 1;
-                    None
-                }
-                true => Some(self.value()?),
-                false => None,
-            };
-            if seen.contains(&key) {
-                self.problems.add(at, format!("`{key}` is given twice"), "keep one of them");
-            }
-            seen.push(key);
-            let new = match (key, value) {
-                ("capture", None) if !has_value => None,
-                ("capture" | "stop_capture", value) => {
-                    if !matches!(value, Some(Value::Text { text, .. }) if !text.is_empty()) {
-                        let help = format!("write {key}=\"name\"");
-                        self.problems.add(at, format!("`{key}` has no name"), help);
-                    }
-                    None
-                }
-                ("lazy", None) if !has_value => ending.is_none().then_some(Ending::Lazy),
-                ("stop" | "suffix", Some(value)) => self.ending(key, value, at),
-                ("max_tokens" | "temperature", _) => {
-                    let help = "bound the text instead ({0,100}), or set it where tokens are sampled";
-                    self.problems.add(at, format!("`{key}` does not describe text"), help);
-                    None
-                }
-                _ => {
-                    let help = "known are capture, lazy, suffix=, stop=, stop_capture=";
-                    self.problems.add(at, format!("unknown attribute {}", excerpt(self.text, at)), help);
-                    return None;
-                }
-            };
-            if new.is_some() && matches!(ending, Some(Ending::Stop(_) | Ending::Suffix(_))) {
-                self.problems.add(at, "a second stop or suffix", "keep one of them");
-            }
-            ending = new.or(ending);
-            if !self.eat(b',') {
-                self.expect(b']', "the attributes")?;
-                break;
-            }
-        }
-        if seen.contains(&"stop_capture") && !seen.contains(&"stop") {
-            self.problems.add(self.at(), "`stop_capture` without a stop", "add stop=\"...\"");
-        }
-        Some(ending)
-    }
-
-    /// `stop=` or `suffix=` with this value.
-    fn ending(&mut self, key: &str, value: Value<'t>, at: usize) -> Option<Ending<'t>> {
-        let is_stop = key == "stop";
-        if matches!(&value, Value::Text { text, .. } if text.is_empty()) {
-            let help = match is_stop {
-                true => "leave it out: where nothing follows a rule, it may end at the end token",
-                false => "leave it out, or write lazy",
-            };
-            self.problems.add(at, format!("an empty {key} is not read"), help);
-            return None;
-        }
-        let expr = Expr { at, value, negated: false, times: None };
-        Some(if is_stop { Ending::Stop(expr) } else { Ending::Suffix(expr) })
+        Some(RuleItem { name, at, is_parametric, body: self.choice()?, attributes })
     }
 
     fn directive(&mut self, word: &str, at: usize, items: &mut Vec<Item<'t>>) -> Read<()> {
@@ -466,7 +394,7 @@ impl<'t> Parser<'t, '_> {
         number
     }
 
-    fn value(&mut self) -> Read<Value<'t>> {
+    pub(super) fn value(&mut self) -> Read<Value<'t>> {
         let token = self.advance();
         let (said, at) = (self.said(token), token.at as usize);
         Some(match token.kind {

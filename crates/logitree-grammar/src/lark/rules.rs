@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::super::append::append;
 use super::super::endings::{before, shortest};
+use super::super::join::limit_tokens;
 use super::super::problems::{Problem, Problems};
 use super::super::rules::{Rule, RuleBody, RuleId, Rules};
 use super::super::Regex;
@@ -54,7 +55,7 @@ struct Compiler<'c> {
 
 impl Compiler<'_> {
     fn new_rule(&mut self, name: impl Into<String>) -> RuleId {
-        self.rules.push(Rule { name: name.into(), body: RuleBody::Seq(Vec::new()) });
+        self.rules.push(Rule::new(name, RuleBody::Seq(Vec::new())));
         RuleId::new(self.rules.len() - 1)
     }
 
@@ -66,7 +67,7 @@ impl Compiler<'_> {
     fn grammar(&mut self, items: &[Item], at: usize, prefix: &str) -> RuleId {
         let rules = &mut self.rules;
         let mut scope = Scope::read(items, self.problems, |name| {
-            rules.push(Rule { name: format!("{prefix}{name}"), body: RuleBody::Seq(Vec::new()) });
+            rules.push(Rule::new(format!("{prefix}{name}"), RuleBody::Seq(Vec::new())));
             RuleId::new(rules.len() - 1)
         });
         let parameter = self.parameter.take();
@@ -82,6 +83,7 @@ impl Compiler<'_> {
         }
         self.parametric_rules(&mut scope);
         self.parameter = parameter;
+        self.limit_tokens(items, &scope);
         let Some(&start) = scope.rules.get("start") else {
             if !self.problems.is_full() {
                 self.problems.add(at, "no rule \"start\"", "define it: start: ...");
@@ -96,6 +98,19 @@ impl Compiler<'_> {
                 id
             }
             _ => start,
+        }
+    }
+
+    /// Lets the rules with `max_tokens` count tokens. All rules are compiled.
+    fn limit_tokens(&mut self, items: &[Item], scope: &Scope) {
+        for item in items {
+            let Item::Rule(rule) = item else { continue };
+            let Some((most, at)) = rule.attributes.max_tokens else { continue };
+            let id = scope.rules.get(rule.name).copied().filter(|_| !rule.is_parametric);
+            if !id.is_some_and(|id| limit_tokens(&mut self.rules, id, most, &mut { usize::MAX })) {
+                let message = format!("`max_tokens` of the rule \"{}\", which is no terminal", rule.name);
+                self.problems.add(at, message, "give it to a rule of terminals");
+            }
         }
     }
 
@@ -124,7 +139,7 @@ impl Compiler<'_> {
     }
 
     fn rule(&mut self, id: RuleId, rule: &RuleItem, scope: &mut Scope) -> RuleBody {
-        let Some(ending) = &rule.ending else { return self.choice(&rule.body, scope) };
+        let Some(ending) = &rule.attributes.ending else { return self.choice(&rule.body, scope) };
         let body = self.terminals().choice(&rule.body, scope).map(|sized| sized.0);
         let language = match ending {
             Ending::Lazy => body.map(shortest),

@@ -62,7 +62,7 @@ impl Leads<'_> {
             }
             match next {
                 RuleBody::Ref(id) => {
-                    rest.push(self.rules[id.index()].body.clone());
+                    rest.push(self.body(id)?);
                     open.push((text, rest));
                 }
                 RuleBody::Seq(parts) => {
@@ -124,8 +124,8 @@ impl Leads<'_> {
         match node {
             RuleBody::Lexeme(regex) => Some(regex.clone()),
             RuleBody::Ref(id) => {
-                let id: RuleId = *id;
-                self.regular(&self.rules[id.index()].body, deep + 1, nodes)
+                let rule = Some(&self.rules[id.index()]).filter(|rule| rule.marks.max_tokens.is_none())?;
+                self.regular(&rule.body, deep + 1, nodes)
             }
             RuleBody::Seq(parts) => all(parts, nodes).map(Regex::Concat),
             RuleBody::Alt(parts) => all(parts, nodes).map(Regex::Or),
@@ -137,6 +137,17 @@ impl Leads<'_> {
     fn too_much(&self) -> Error {
         let message = format!("the grammar unfolds without end before the trigger {} is complete", self.said);
         Error::new(ErrorKind::Limit, message).help("let the grammar start with the trigger's text")
+    }
+
+    /// The body of a rule before the trigger is complete.
+    fn body(&self, id: RuleId) -> Result<RuleBody> {
+        let Rule { body, marks, .. } = &self.rules[id.index()];
+        if marks.max_tokens.is_some() {
+            let message = format!("a rule counts tokens before the trigger {} is complete", self.said);
+            let help = "give max_tokens to a rule after the trigger's text";
+            return Err(Error::new(ErrorKind::Constraint, message).help(help));
+        }
+        Ok(body.clone())
     }
 
     fn json(&self) -> Error {

@@ -273,7 +273,7 @@ impl Lazy {
     fn finish(mut self) -> Rules {
         let mut ways = vec![RuleBody::Lexeme(self.free())];
         ways.append(&mut self.ways);
-        self.rules.push(Rule { name: "~lazy".into(), body: RuleBody::Alt(ways) });
+        self.rules.push(Rule::new("~lazy", RuleBody::Alt(ways)));
         Rules { start: RuleId::new(self.rules.len() - 1), rules: self.rules }
     }
 }

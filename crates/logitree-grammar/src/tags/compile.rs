@@ -1,7 +1,7 @@
 //! Compiles structures of tags to [`Rules`].
 
 use super::super::append::append;
-use super::super::endings::{free, until};
+use super::super::endings::{free, free_before, until};
 use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
 use super::super::Regex;
 use super::{Content, Mark, Separated, Tag, Tags};
@@ -16,7 +16,7 @@ pub(super) const MAX_NESTED: usize = 64;
 /// [`ErrorKind::Constraint`] for a tag that no trigger starts, a trigger that starts no tag, an empty trigger,
 /// and a text trigger where free text is whole tokens; [`ErrorKind::Limit`] for contents that nest too deeply.
 pub fn rules(content: &Content) -> Result<Rules> {
-    let mut rules = vec![Rule { name: "~root".into(), body: RuleBody::Seq(Vec::new()) }];
+    let mut rules = vec![Rule::new("~root", RuleBody::Seq(Vec::new()))];
     rules[0].body = compile_into(&mut rules, content)?;
     Ok(Rules { rules, start: RuleId(0) })
 }
@@ -37,7 +37,7 @@ struct Compiler<'r> {
 impl Compiler<'_> {
     /// Makes a rule of what may be referenced more than once.
     fn rule(&mut self, name: String, body: RuleBody) -> RuleBody {
-        self.rules.push(Rule { name, body });
+        self.rules.push(Rule::new(name, body));
         RuleBody::Ref(RuleId::new(self.rules.len() - 1))
     }
 
@@ -55,9 +55,10 @@ impl Compiler<'_> {
                 RuleBody::Ref(append(self.rules, rules, &prefix))
             }
             Content::Rule(id) => RuleBody::Ref(*id),
-            Content::AnyText { excludes, most } => {
+            Content::AnyText { excludes, most, max_tokens } => {
                 let all: Vec<&str> = texts(ends).chain(excludes.iter().map(String::as_str)).collect();
-                lexeme(free(&all, *most))
+                let text = free(&all, *most);
+                self.limited(text, *max_tokens)
             }
             Content::Tokens(set) if set.negated => {
                 any_token_but(set.tokens.iter().cloned().chain(tokens(ends)))
@@ -79,6 +80,21 @@ impl Compiler<'_> {
         Ok(node)
     }
 
+    /// A text that ends as soon as it can after so many tokens.
+    fn limited(&mut self, text: Regex, max_tokens: Option<u32>) -> RuleBody {
+        match max_tokens {
+            None => lexeme(text),
+            Some(0) => lexeme(Regex::Empty),
+            Some(_) => {
+                let node = self.rule("~text".into(), lexeme(text));
+                if let Some(rule) = self.rules.last_mut() {
+                    rule.marks.max_tokens = max_tokens;
+                }
+                node
+            }
+        }
+    }
+
     fn all(&mut self, parts: &[Content], ends: &[Mark]) -> Result<Vec<RuleBody>> {
         parts.iter().map(|part| self.content(part, ends)).collect()
     }
@@ -92,10 +108,25 @@ impl Compiler<'_> {
     /// also begin inside the text before it.
     fn body(&mut self, tag: &Tag) -> Result<RuleBody> {
         match &tag.content {
-            Content::AnyText { excludes, most } => {
+            Content::AnyText { excludes, most, max_tokens } => {
                 let ends: Vec<&str> = texts(&tag.end).collect();
                 let excludes: Vec<&str> = excludes.iter().map(String::as_str).collect();
-                Ok(free_until(&ends, &excludes, &tag.end, *most))
+                if max_tokens.is_none() {
+                    return Ok(free_until(&ends, &excludes, &tag.end, *most));
+                }
+                let of_end = |end: &Mark| {
+                    let text = match end.text() {
+                        Some(text) if !text.is_empty() => free_before(text, &ends, &excludes, *most),
+                        _ => free(&[&ends[..], &excludes].concat(), *most),
+                    };
+                    RuleBody::Seq(vec![self.limited(text, *max_tokens), mark(end)])
+                };
+                let ways: Vec<RuleBody> = tag.end.iter().map(of_end).collect();
+                Ok(if ways.is_empty() {
+                    self.limited(free(&excludes, *most), *max_tokens)
+                } else {
+                    RuleBody::Alt(ways)
+                })
             }
             Content::Tags(tags) => self.tags(tags, &tag.end, &tag.end),
             content => Ok(RuleBody::Seq(vec![self.content(content, &tag.end)?, any_mark(&tag.end)])),

@@ -231,12 +231,8 @@ impl Reader<'_> {
             "grammar" | "regex" => self.grammar(place, &kind),
             "any_text" => {
                 self.only(place, &["excludes", "max_chars", "max_tokens"]);
-                if place.object.get("max_tokens").is_some_and(|value| !value.is_null()) {
-                    let help = "bound the characters instead: \"max_chars\"";
-                    self.problems.add_at(place.at, "\"max_tokens\" of any_text does not describe text", help);
-                }
-                let most = self.count(place, "max_chars");
-                Some(Content::AnyText { excludes: self.excluded(place)?, most })
+                let (most, max_tokens) = (self.count(place, "max_chars"), self.count(place, "max_tokens"));
+                Some(Content::AnyText { excludes: self.excluded(place)?, most, max_tokens })
             }
             "sequence" => {
                 self.only(place, &["elements"]);
@@ -532,7 +528,7 @@ impl Reader<'_> {
 
 /// A grammar of one node.
 fn one(body: RuleBody) -> Content {
-    Content::Rules(Rules { rules: vec![Rule { name: "~content".into(), body }], start: RuleId(0) })
+    Content::Rules(Rules { rules: vec![Rule::new("~content", body)], start: RuleId(0) })
 }
 
 fn token_name(value: &Value) -> Option<TokenName> {

@@ -88,6 +88,8 @@ pub enum Content {
         excludes: Vec<String>,
         /// Maximum number of characters.
         most: Option<u32>,
+        /// Maximum number of tokens.
+        max_tokens: Option<u32>,
     },
     /// One whole token.
     Tokens(TokenNames),

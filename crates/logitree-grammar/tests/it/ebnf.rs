@@ -78,7 +78,7 @@ fn mistakes() {
         ("root ::= (\"x\" (= \"a\"))", "a look-ahead inside a group"),
         ("root ::= \"a\" b ::= \"c\"", "the rule \"b\" starts before the one before it has ended"),
         ("root[lazy ::= \"a\"", "the options of a rule are not closed"),
-        ("root[max_tokens=3] ::= \"a\"", "`max_tokens` does not describe text in the EBNF grammar (at 1:6)"),
+        ("root[max_tokens=0] ::= \"a\"", "`max_tokens` is 0 in the EBNF grammar (at 1:17)"),
         ("root[temperature=0.5] ::= \"a\"", "`temperature` does not describe text"),
         ("root[lazy=1] ::= \"a\"", "unknown option `lazy=1"),
         ("root[lazy, lazy] ::= \"a\"", "`lazy` is given twice"),

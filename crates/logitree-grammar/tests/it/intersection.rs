@@ -183,6 +183,6 @@ fn an_intersection_is_no_wider_than_the_empty_text() {
 #[test]
 fn whole_tokens_are_refused_by_a_limit() {
     let rules = Arc::new(of_bodies([gbnf::parse("root ::= <[5]>").unwrap().rules.remove(0).body]));
-    assert!(rules.names_tokens() && Rules::both(&rules, many("a")).names_tokens());
+    assert!(rules.depends_on_tokens() && Rules::both(&rules, many("a")).depends_on_tokens());
     assert!(matches!(Rules::both(&rules, many("a")).rules[0].body, RuleBody::Both(_)));
 }

@@ -244,7 +244,7 @@ fn every_mistake_has_its_place_and_a_way_out() {
         ("start: a::0\na::3: \"b\"", "`_` must follow `::` in a definition"),
         ("start: A\nA.2: \"a\"", "the terminal A has a priority"),
         ("start: \"a\" & \"b\"", "& joins terminals, not rules"),
-        ("start[max_tokens=3]: \"a\"", "`max_tokens` does not describe text"),
+        ("start[max_tokens=3]: \"a\" start | \"b\"", "`max_tokens` of the rule \"start\", which is no terminal"),
         ("start[temperature=0.5]: \"a\"", "`temperature` does not describe text"),
         ("start[stop=\"\"]: \"a\"", "an empty stop is not read in the Lark grammar (at 1:7); leave it out"),
         ("start[suffix=\"\"]: \"a\"", "an empty suffix"),

@@ -20,7 +20,7 @@ fn options(style: &str) -> SchemaOptions {
 
 fn rules(of: &Value, options: &SchemaOptions) -> Rules {
     let body = RuleBody::Json(schema(of, options).unwrap());
-    Rules { rules: vec![Rule { name: "root".into(), body }], start: RuleId(0) }
+    Rules { rules: vec![Rule::new("root", body)], start: RuleId(0) }
 }
 
 /// Whether a text is an object of a closed schema, key by key: slow and plain.

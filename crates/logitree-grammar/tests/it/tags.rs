@@ -258,7 +258,7 @@ fn every_mistake_has_its_place_and_a_way_out() {
             json!({"type": "json_schema", "json_schema": true, "style": "html"}),
             "the style \"html\" is not known",
         ),
-        (json!({"type": "any_text", "max_tokens": 3}), "does not describe text"),
+        (json!({"type": "any_text", "max_tokens": 0.5}), "\"max_tokens\" is no count"),
         (json!({"type": "any_text", "max_chars": -3}), "\"max_chars\" is no count"),
         (
             json!({"type": "repeat", "min": 3, "max": 2, "content": {"type": "any_text"}}),

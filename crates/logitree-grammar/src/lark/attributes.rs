@@ -1,0 +1,90 @@
+//! Reads the attributes of a rule: `name[lazy, max_tokens=20]: ..`.
+
+use super::super::problems::excerpt;
+use super::ast::{Attributes, Ending, Expr, Value};
+use super::lexer::Kind;
+use super::parser::{Parser, Read};
+
+impl<'t> Parser<'t, '_> {
+    /// Attributes up to their `]`.
+    pub(super) fn attributes(&mut self) -> Read<Attributes<'t>> {
+        let (mut ending, mut max_tokens) = (None, None);
+        let mut seen: Vec<&str> = Vec::new();
+        while !self.eat(b']') {
+            let token = self.advance();
+            let (key, at) = (self.said(token), token.at as usize);
+            let has_value = self.eat(b'=');
+            let (value, number) = if has_value { self.attribute_value()? } else { (None, None) };
+            if seen.contains(&key) {
+                self.problems.add(at, format!("`{key}` is given twice"), "keep one of them");
+            }
+            seen.push(key);
+            let new = match (key, value) {
+                ("capture", None) if !has_value => None,
+                ("capture" | "stop_capture", value) => {
+                    if !matches!(value, Some(Value::Text { text, .. }) if !text.is_empty()) {
+                        let help = format!("write {key}=\"name\"");
+                        self.problems.add(at, format!("`{key}` has no name"), help);
+                    }
+                    None
+                }
+                ("lazy", None) if !has_value => ending.is_none().then_some(Ending::Lazy),
+                ("stop" | "suffix", Some(value)) => self.ending(key, value, at),
+                ("max_tokens", None) if number.is_some() => {
+                    max_tokens = number.map(|most| (most, at));
+                    None
+                }
+                ("max_tokens", _) => {
+                    self.problems.add(at, "`max_tokens` is no number", "write max_tokens=100");
+                    None
+                }
+                ("temperature", _) => {
+                    let help = "set it where tokens are sampled";
+                    self.problems.add(at, "`temperature` does not describe text", help);
+                    None
+                }
+                _ => {
+                    let help = "known are capture, lazy, max_tokens=, suffix=, stop=, stop_capture=";
+                    self.problems.add(at, format!("unknown attribute {}", excerpt(self.text, at)), help);
+                    return None;
+                }
+            };
+            if new.is_some() && matches!(ending, Some(Ending::Stop(_) | Ending::Suffix(_))) {
+                self.problems.add(at, "a second stop or suffix", "keep one of them");
+            }
+            ending = new.or(ending);
+            if !self.eat(b',') {
+                self.expect(b']', "the attributes")?;
+                break;
+            }
+        }
+        if seen.contains(&"stop_capture") && !seen.contains(&"stop") {
+            self.problems.add(self.at(), "`stop_capture` without a stop", "add stop=\"...\"");
+        }
+        Some(Attributes { ending, max_tokens })
+    }
+
+    /// What follows the `=` of an attribute: a value, or a number, if it is a count.
+    fn attribute_value(&mut self) -> Read<(Option<Value<'t>>, Option<u32>)> {
+        if self.kind() != Kind::Number {
+            return Some((Some(self.value()?), None));
+        }
+        let token = self.advance();
+        Some((None, self.said(token).parse().ok()))
+    }
+
+    /// `stop=` or `suffix=` with this value.
+    fn ending(&mut self, key: &str, value: Value<'t>, at: usize) -> Option<Ending<'t>> {
+        let is_stop = key == "stop";
+        if matches!(&value, Value::Text { text, .. } if text.is_empty()) {
+            let help = match is_stop {
+                true => "leave it out: where nothing follows a rule, it may end at the end token",
+                false => "leave it out, or write lazy",
+            };
+            self.problems.add(at, format!("an empty {key} is not read"), help);
+            return None;
+        }
+        let expr = Expr { at, value, negated: false, times: None };
+        Some(if is_stop { Ending::Stop(expr) } else { Ending::Suffix(expr) })
+    }
+}
