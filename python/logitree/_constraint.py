@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from . import _core, _renamed
+from . import _core, _outlines, _renamed
 from ._core import Constraint
 from ._errors import error
 
@@ -94,6 +94,8 @@ def constraint_of(value: Any, *, numbers: Literal["any", "plain"] = "plain") -> 
         return _renamed.OldConstraint(value)
     if isinstance(value, re.Pattern):
         return _pattern(value)
+    if _outlines.is_term(value):
+        return _outlines.grammar_of(value)
     if isinstance(value, Mapping | bool):
         schema = value if isinstance(value, bool) else dict(value)
         return Typed(_core.Grammar.json_schema(schema, numbers=numbers), json.loads, "JSON")

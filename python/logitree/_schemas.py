@@ -20,6 +20,8 @@ from typing import Any, Union, cast
 
 from logitree._core import ConstraintError, Grammar
 from logitree._errors import ValueMismatchError, error
+from logitree._outlines import grammar_of as _of_outlines
+from logitree._outlines import is_term
 from logitree._patterns import exact_schema
 
 _PLAIN: dict[Any, dict[str, Any]] = {
@@ -52,6 +54,8 @@ def grammar_of(source: Any, *, closed: bool = True, **options: Any) -> Grammar:
             names = ", ".join(options)
             raise error(ConstraintError, f"{names} for a grammar", help="options are for types and schemas")
         return source
+    if is_term(source):
+        return _of_outlines(source)
     if isinstance(source, str | bytes):
         help = "Grammar.literal(text) is that text, Grammar.json_schema(text) the JSON of a schema"
         raise TypeError(f"a text describes no type: {help}")
