@@ -137,7 +137,8 @@ def test_styles_of_arguments() -> None:
     )
     for wrong, message in (
         ({**form, "style": "html"}, "known are json, qwen_xml"),
-        ({**form, "excludes": ["x"]}, "excludes"),
+        ({**form, "style": "cohere_xml", "excludes": ["x"]}, "excludes"),
+        ({**form, "style": "qwen_xml", "excludes": [" x"]}, "white space"),
         ({**form, "max_whitespace_cnt": 0}, "max_whitespace_cnt"),
         ({"type": "any_text", "max_tokens": -3}, "max_tokens"),
     ):

@@ -43,6 +43,7 @@ MODELS = [
     "glm_4_7",
     "harmony",
     "kimi",
+    "kimi_k3",
     "llama",
     "mimo",
     "minimax",

@@ -189,6 +189,43 @@ def test_white_space_is_bounded_as_asked(most: int) -> None:
     compared(lt.Grammar.structural_tag(one), theirs, str(most), more)
 
 
+EXCLUDING = {
+    "free": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+    "named": {"type": "object", "properties": {"a": {"enum": ["a<b", "b", "xy"]}}, "required": ["a"]},
+    "one": {"type": "object", "properties": {"a": {"const": "b>"}}, "required": ["a"]},
+    "nested": {
+        "type": "object",
+        "properties": {"a": {"type": "array", "items": {"type": "string"}}},
+        "required": ["a"],
+    },
+    "keys": {"type": "object", "additionalProperties": {"type": "boolean"}},
+    "pattern": {"type": "object", "properties": {"a": {"type": "string", "pattern": "^a[<b]*$"}}, "required": ["a"]},
+}
+
+
+@pytest.mark.parametrize("style", ["json", "qwen_xml", "glm_xml", "kimi_k3_xml"])
+@pytest.mark.parametrize("name", EXCLUDING)
+def test_texts_are_excluded_as_xgrammar_excludes_them(name: str, style: str) -> None:
+    one = tag(json_schema=EXCLUDING[name], style=style, max_whitespace_cnt=2, excludes=["<b", "xy"])
+    texts = ["a", "<", "<b", "a<ba", "x", "xy", "axya", "b", "a<b", "\\u003cb", "é"]
+    pairs = {"qwen_xml": "<parameter=a>{}</parameter>", "json": '{{"a": {}}}'}
+    quoted = [f'"{text}"' for text in texts]
+    values = [*quoted, *(f"[{text}]" for text in quoted)] if style == "json" else [*texts, *(f"[{q}]" for q in quoted)]
+    more = [pairs.get(style, "{}").format(value) for value in values]
+    more += [f'{{"{text}": true}}' for text in texts] + [f"<parameter={text}>true</parameter>" for text in texts]
+    theirs = by_xgrammar(COMPILER.compile_structural_tag(one))
+    compared(lt.Grammar.structural_tag(one), theirs, name + style, more)
+
+
+def test_lengths_hold_beside_what_is_excluded() -> None:
+    """XGrammar ignores the lengths there."""
+    one = tag(json_schema={"type": "string", "minLength": 2, "maxLength": 3}, excludes=["<b"])
+    ours, theirs = lt.Grammar.structural_tag(one), by_xgrammar(COMPILER.compile_structural_tag(one))
+    for text, ok in [('"ab"', True), ('"a<b"', False), ('"abcd"', False), ('"a"', False)]:
+        assert ours.matches(text) is ok
+        assert theirs(text) is (text != '"a<b"')
+
+
 STRICT = [
     {"type": "object", "properties": {"a": {"type": "integer"}}},
     {"type": "object"},
@@ -375,6 +412,20 @@ GUIDANCE: list[dict[str, Any]] = [
     {"whitespace_pattern": " {1,2}"},
     {"whitespace_pattern": r"[ \n]{0,3}", "item_separator": ","},
 ]
+
+
+ONE_OF: list[dict[str, Any]] = [
+    {"oneOf": [{"enum": ["a", "b"]}, {"enum": ["b", "c"]}]},
+    {"oneOf": [{"enum": ["a", "b"]}, {"enum": ["b", "c"]}], "anyOf": [{"enum": ["b", "c"]}, {"enum": ["x"]}]},
+    {"type": "array", "items": {"oneOf": [{"type": "boolean"}, {"enum": [True, None]}]}, "maxItems": 2},
+]
+
+
+@pytest.mark.parametrize("schema", ONE_OF, ids=json.dumps)
+def test_one_of_is_any_of_where_that_is_asked(schema: dict[str, Any]) -> None:
+    lark = f"start: %json {json.dumps({**schema, 'x-guidance': {'coerce_one_of': True, 'whitespace_flexible': False}})}"
+    more = ['"a"', '"b"', '"c"', '"x"', "[true]", "[null]", "[false]", "[true,false]", "[]"]
+    compared(lt.Grammar.lark(lark), by_llguidance(lark), json.dumps(schema), more)
 
 
 @pytest.mark.parametrize("options", GUIDANCE, ids=json.dumps)

@@ -189,7 +189,10 @@ fn alone(body: RuleBody) -> Rules {
 fn lark_rules(text: &str, grammars: &[(String, GrammarNode)]) -> Result<Rules> {
     let own = |(name, part): &(String, GrammarNode)| Ok((name.clone(), Rules::clone(&*part.rules()?)));
     let grammars = grammars.iter().map(own).collect::<Result<BTreeMap<_, _>>>()?;
-    let read = |text: &str| schema(json::load(text, &lark::schema_options(text)?, &[])?);
+    let read = |text: &str| {
+        let (text, options) = lark::guided(text)?;
+        schema(json::load(&text, &options, &[])?)
+    };
     lark::parse(text, &lark::Resources { grammars: &grammars, schema: &read })
 }
 

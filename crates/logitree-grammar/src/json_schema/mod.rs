@@ -7,6 +7,7 @@
 
 mod compile;
 mod decimal;
+mod excludes;
 mod format;
 mod load;
 mod normalize;
@@ -19,11 +20,12 @@ mod strict;
 mod tests;
 
 pub use compile::JsonRules;
+pub use excludes::without_texts;
 pub use load::load;
 pub use options::{Draft, JsonLayout, KeyOrder, NumberSpelling, SchemaOptions, Whitespace};
 pub use pairs::{PairForm, PairMiddle, PAIR_FORMS};
 pub use schema::Schema;
-pub use strict::strict;
+pub use strict::{changed, strict};
 
 pub(crate) use load::SchemaPlaces;
 pub(crate) use schema::{ItemsKeyword, Keywords, NumberBound, SchemaNode, SubschemaId, TypeSet};

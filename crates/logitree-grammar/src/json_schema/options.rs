@@ -81,6 +81,9 @@ pub struct SchemaOptions {
     /// White space and separators as languages, instead of the above. The value itself begins and ends without any.
     #[serde(skip)]
     pub layout: Option<Arc<JsonLayout>>,
+    /// What no string that is free, and no key that is not named, contains as it is written.
+    #[serde(skip)]
+    pub excludes: Vec<String>,
     /// The form of an object that is written as pairs, not as JSON.
     #[serde(skip)]
     pub pairs: Option<Arc<PairForm>>,
@@ -121,6 +124,7 @@ impl Default for SchemaOptions {
             lenient: false,
             draft: Draft::Draft2020,
             layout: None,
+            excludes: Vec::new(),
             pairs: None,
         }
     }

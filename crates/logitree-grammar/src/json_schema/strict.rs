@@ -112,6 +112,27 @@ fn is_map(keyword: &str) -> bool {
     )
 }
 
+/// The schema with `change` made of the keywords of each schema in it, inner ones first. Schemas under `not`, `if` and
+/// `contains` stay as they are: there a narrower schema allows more.
+pub fn changed(schema: &Value, change: &impl Fn(Map<String, Value>) -> Value) -> Value {
+    let Value::Object(keywords) = schema else { return schema.clone() };
+    let mut made = Map::new();
+    for (keyword, inner) in keywords {
+        let known = SAME.contains(&&**keyword) || VALUES.contains(&&**keyword) || keyword == "definitions";
+        let one = |inner: &Value| changed(inner, change);
+        let inner = match inner {
+            Value::Object(map) if known && is_map(keyword) => {
+                Value::Object(map.iter().map(|(name, inner)| (name.clone(), one(inner))).collect())
+            }
+            Value::Array(items) if known => Value::Array(items.iter().map(one).collect()),
+            inner if known => one(inner),
+            inner => inner.clone(),
+        };
+        made.insert(keyword.clone(), inner);
+    }
+    change(made)
+}
+
 /// The schemas in a list or by name, or the schema itself.
 fn inner(value: &Value) -> Vec<&Value> {
     match value {

@@ -1,26 +1,27 @@
 //! Reads `"x-guidance"`, by which llguidance's `%json` says how values are written.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{json, Map, Value};
 
-use super::super::json_schema::{JsonLayout, SchemaOptions, Whitespace};
+use super::super::json_schema::{changed, JsonLayout, SchemaOptions, Whitespace};
 use super::super::pattern::{self, PatternOptions};
 use super::super::Regex;
 use crate::{Error, ErrorKind, Result};
 
-/// The options of the schema in a `%json`; the defaults, if it has none of its own.
+/// The schema of a `%json` and its options; the defaults, if it has none of its own.
 ///
 /// # Errors
 /// [`ErrorKind::Constraint`] for an option that cannot be honoured, with its JSON pointer.
-pub(crate) fn schema_options(schema: &str) -> Result<SchemaOptions> {
+pub(crate) fn guided(text: &str) -> Result<(Cow<'_, str>, SchemaOptions)> {
     let mut options = SchemaOptions::default();
-    if !schema.contains("x-guidance") {
-        return Ok(options);
+    if !text.contains("x-guidance") {
+        return Ok((text.into(), options));
     }
-    let Ok(Value::Object(mut schema)) = serde_json::from_str(schema) else { return Ok(options) };
+    let Ok(Value::Object(mut schema)) = serde_json::from_str(text) else { return Ok((text.into(), options)) };
     let given = match schema.remove("x-guidance") {
-        None => return Ok(options),
+        None => return Ok((text.into(), options)),
         Some(Value::Object(given)) => given,
         Some(_) => {
             return Err(error("", "it is no object").help("write {\"whitespace_flexible\": false}, say"))
@@ -59,7 +60,26 @@ pub(crate) fn schema_options(schema: &str) -> Result<SchemaOptions> {
         let colon = separator("key_separator", said.key, ":")?;
         options.layout = Some(Arc::new(JsonLayout { blank, comma, colon }));
     }
-    Ok(options)
+    let text = match said.coerces {
+        true => changed(&Value::Object(schema), &any_of).to_string().into(),
+        false => text.into(),
+    };
+    Ok((text, options))
+}
+
+/// `oneOf` as `anyOf`, beside another one if there is one.
+fn any_of(mut keywords: Map<String, Value>) -> Value {
+    if !keywords.contains_key("anyOf") {
+        let renamed = |(keyword, value)| (if keyword == "oneOf" { "anyOf".into() } else { keyword }, value);
+        return Value::Object(keywords.into_iter().map(renamed).collect());
+    }
+    if let Some(ways) = keywords.shift_remove("oneOf") {
+        let all = keywords.entry("allOf").or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(all) = all {
+            all.push(json!({ "anyOf": ways }));
+        }
+    }
+    Value::Object(keywords)
 }
 
 /// The language of a pattern.
@@ -72,6 +92,7 @@ fn language(key: &str, text: &str) -> Result<Regex> {
 struct Said<'s> {
     flexible: Option<bool>,
     lenient: bool,
+    coerces: bool,
     blank: Option<&'s str>,
     item: Option<&'s str>,
     key: Option<&'s str>,
@@ -80,7 +101,8 @@ struct Said<'s> {
 impl<'s> Said<'s> {
     fn take(&mut self, key: &str, value: &'s Value) -> Result<()> {
         match (key, value) {
-            (_, Value::Null) | ("coerce_one_of", Value::Bool(false)) => {}
+            (_, Value::Null) => {}
+            ("coerce_one_of", Value::Bool(is)) => self.coerces = *is,
             ("whitespace_flexible", Value::Bool(is)) => self.flexible = Some(*is),
             ("lenient", Value::Bool(is)) => self.lenient = *is,
             ("whitespace_pattern", Value::String(text)) => self.blank = Some(text),
@@ -96,15 +118,12 @@ impl<'s> Said<'s> {
 fn refused(key: &str) -> Error {
     match key {
         "item_separator" | "key_separator" | "whitespace_pattern" => error(key, "it is no pattern"),
-        "coerce_one_of" => {
-            error(key, "`oneOf` is exact here").help("leave the option out, or write \"anyOf\"")
-        }
         "json_allowed_escapes" => error(key, "escapes cannot be chosen").help(
             "leave it out: strings may have every escape, and what is named is written as json.dumps does",
         ),
-        "whitespace_flexible" | "lenient" => error(key, "it is neither true nor false"),
+        "whitespace_flexible" | "lenient" | "coerce_one_of" => error(key, "it is neither true nor false"),
         _ => error(key, "the option is not known").help(
-            "known are whitespace_flexible, whitespace_pattern, item_separator, key_separator, lenient",
+            "known are whitespace_flexible, whitespace_pattern, item_separator, key_separator, lenient, coerce_one_of",
         ),
     }
 }

@@ -36,7 +36,7 @@ use super::problems::Problems;
 use super::rules::Rules;
 use crate::{Error, ErrorKind, Result};
 
-pub(super) use guidance::schema_options;
+pub(super) use guidance::guided;
 
 /// Maximum size of a text in bytes: its rules take up to eighty times as many.
 const MAX_BYTES: usize = 3 << 20;

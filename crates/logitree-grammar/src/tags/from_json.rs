@@ -5,7 +5,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::super::gbnf;
-use super::super::json_schema::{strict, JsonLayout, KeyOrder, PairForm, Schema, SchemaOptions, PAIR_FORMS};
+use super::super::json_schema::{
+    strict, without_texts, JsonLayout, KeyOrder, PairForm, Schema, SchemaOptions, PAIR_FORMS,
+};
 use super::super::pattern;
 use super::super::problems::Problems;
 use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
@@ -292,14 +294,19 @@ impl Reader<'_> {
             self.problems.add_at(place.at, "\"max_whitespace_cnt\" is 0", "the least is 1");
         }
         options.layout = most.map(|most| Arc::new(JsonLayout::with_blanks(most)));
-        if !self.excluded(place)?.is_empty() {
-            let help = "exclude them by the schema: {\"not\": {\"pattern\": ..}}";
-            self.problems.add_at(place.at, "\"excludes\" of json_schema are not read", help);
-        }
+        options.excludes = self.excluded(place)?;
         let style = match place.object.get("style") {
             None | Some(Value::Null) => "json",
             Some(style) => style.as_str().unwrap_or_default(),
         };
+        if style == "cohere_xml" && !options.excludes.is_empty() {
+            let help = "leave them out: keys and texts have entities there";
+            self.problems.add_at(place.at, "\"excludes\" of the style cohere_xml", help);
+        }
+        if style != "json" && options.excludes.iter().any(|text| text.trim() != text) {
+            let help = "leave it out: white space may be around a value";
+            self.problems.add_at(place.at, "white space at an end of what is excluded", help);
+        }
         self.styled(place, options, style)
     }
 
@@ -320,11 +327,12 @@ impl Reader<'_> {
 
     /// A schema, or its text.
     fn schema(&mut self, schema: &Value, at: &str, options: &SchemaOptions) -> Read<Content> {
+        let written = |schema: &Value| without_texts(&strict(schema), &options.excludes).to_string();
         let text = match schema {
             Value::String(text) => {
-                serde_json::from_str(text).map_or_else(|_| text.clone(), |read| strict(&read).to_string())
+                serde_json::from_str(text).map_or_else(|_| text.clone(), |read| written(&read))
             }
-            schema => strict(schema).to_string(),
+            schema => written(schema),
         };
         match (self.schema)(&text, options) {
             Ok(schema) => Some(one(RuleBody::Json(schema))),

@@ -13,6 +13,7 @@ use super::super::schema::TypeSet;
 use super::divisibility;
 use super::number_lexemes::{number_regex, one_of};
 use super::unique::SingleValue;
+use crate::endings::free;
 use crate::expr::{Encoding, ExprId, Exprs, EMPTY, NOTHING};
 use crate::{CharSet, Regex};
 use crate::{Error, ErrorKind, Result};
@@ -45,6 +46,8 @@ pub(super) struct Lexemes {
     quote: ExprId,
     /// One character of a string in any spelling.
     loose: ExprId,
+    /// The texts without what is excluded, if something is.
+    allowed: Option<ExprId>,
     regexes: FxHashMap<(LanguageId, Spelling), ExprId>,
     strings: FxHashMap<Arc<StringFacts>, ExprId>,
     numbers: FxHashMap<(u8, Option<Arc<NumberFacts>>), ExprId>,
@@ -75,7 +78,8 @@ impl Lexemes {
     /// Those that all schemas with the same options have: found once for each of the usual options.
     pub(super) fn new(options: &SchemaOptions, exprs: &mut Exprs) -> Result<Lexemes> {
         static PREPARED: [OnceLock<Option<Prepared>>; 6] = [const { OnceLock::new() }; 6];
-        if options.separators.is_none() && options.layout.is_none() && options.pairs.is_none() {
+        let is_usual = options.separators.is_none() && options.excludes.is_empty();
+        if is_usual && options.layout.is_none() && options.pairs.is_none() {
             let whitespace = match options.whitespace {
                 Whitespace::Compact => 0,
                 Whitespace::Bounded => 1,
@@ -101,6 +105,12 @@ impl Lexemes {
         };
         let ascii = options.ascii;
         let loose = exprs.chars(&CharSet::all(), Encoding::AnyJson { ascii })?;
+        let excludes: Vec<&str> = options.excludes.iter().map(String::as_str).collect();
+        let allowed = match excludes[..] {
+            [] => None,
+            _ => Some(exprs.compile(&free(&excludes, None), Encoding::Utf8)?),
+        };
+        let (canonical, any) = (exprs.any_text(Encoding::Json { ascii })?, exprs.repeat(loose, 0, None)?);
         Ok(Lexemes {
             open,
             close,
@@ -109,8 +119,9 @@ impl Lexemes {
             colon,
             ascii,
             spelling: options.numbers,
-            canonical: exprs.any_text(Encoding::Json { ascii })?,
-            any: exprs.repeat(loose, 0, None)?,
+            canonical: without(allowed, canonical, exprs)?,
+            any: without(allowed, any, exprs)?,
+            allowed,
             quote: exprs.bytes(b"\"")?,
             loose,
             regexes: FxHashMap::default(),
@@ -132,7 +143,10 @@ impl Lexemes {
         match spelling {
             Spelling::Canonical => Ok(self.canonical),
             Spelling::Any => Ok(self.any),
-            Spelling::Raw => exprs.compile(&Regex::anything(), Encoding::Utf8),
+            Spelling::Raw => match self.allowed {
+                Some(allowed) => Ok(allowed),
+                None => exprs.compile(&Regex::anything(), Encoding::Utf8),
+            },
         }
     }
 
@@ -268,7 +282,7 @@ impl Lexemes {
             }
             all.push(exprs.or(&any)?);
         }
-        if all.is_empty() && counted.is_some() {
+        if all.is_empty() && counted.is_some() && self.allowed.is_none() {
             return Ok((None, counted));
         }
         let settled = !facts.choices.is_empty()
@@ -304,6 +318,7 @@ impl Lexemes {
         } else if plain {
             let (min, max) = counts(facts)?;
             let counted = exprs.repeat(self.loose, min, max)?;
+            let counted = without(self.allowed, counted, exprs)?;
             self.quoted(counted, exprs)?
         } else {
             let chars = self.chars(forms, Some(facts), Spelling::Canonical, exprs)?;
@@ -560,6 +575,17 @@ fn some(blank: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
 /// One character of white space.
 fn blank() -> Regex {
     Regex::Set(CharSet::from_ranges([(9, 10), (13, 13), (32, 32)]))
+}
+
+/// The texts of `chars` without what is excluded.
+fn without(allowed: Option<ExprId>, chars: ExprId, exprs: &mut Exprs) -> Result<ExprId> {
+    match allowed {
+        None => Ok(chars),
+        Some(allowed) => {
+            let both = exprs.and(&[chars, allowed])?;
+            exprs.determined(both)
+        }
+    }
 }
 
 #[cfg(test)]
