@@ -67,6 +67,21 @@ def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabula
     )
 
 
+def cut(vocabulary: Vocabulary, size: int) -> Vocabulary:
+    """A vocabulary as far as `size` logits reach: tokens without a logit are left out."""
+    if size >= len(vocabulary):
+        return vocabulary
+    return Vocabulary.from_tokens(
+        list(vocabulary)[:size],
+        kinds=[vocabulary.kind(token) for token in range(size)],
+        end_tokens=[token for token in vocabulary.end_tokens if token < size],
+        bos_id=vocabulary.bos_id if vocabulary.bos_id is not None and vocabulary.bos_id < size else None,
+        name=vocabulary.name,
+        source=vocabulary.source,
+        adds_prefix_space=vocabulary.adds_prefix_space,
+    )
+
+
 def model_name(named: str) -> str:
     """What a model is called that transformers calls `named`: an id as it is; a folder by the name in its config.json
     where there is one, by the id in its path in Hugging Face's cache, or else by its own last part."""

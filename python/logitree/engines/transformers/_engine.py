@@ -15,7 +15,7 @@ from typing import Any, cast
 from ... import _core
 from ..._arguments import whole
 from ..._errors import EngineError
-from ..._vocabulary import model_name
+from ..._vocabulary import cut, model_name
 from .._engine import Engine, Messages
 from .._messages import read_messages
 from .._paths import folder_without_model, missing_model
@@ -222,18 +222,7 @@ def plain_tokens(tokenizer: Any, text: str) -> list[int]:
 def vocabulary_of(tokenizer: Any, model: Any = None) -> _core.Vocabulary:
     """The vocabulary of a tokenizer, as far as the model's logits reach, with the model's ends of generation too."""
     vocabulary = _core.Vocabulary.from_transformers(tokenizer, getattr(model, "generation_config", None))
-    width = len(vocabulary) if model is None else int(model.config.get_text_config().vocab_size)
-    if width >= len(vocabulary):
-        return vocabulary
-    return _core.Vocabulary.from_tokens(
-        list(vocabulary)[:width],
-        kinds=[vocabulary.kind(token) for token in range(width)],
-        end_tokens=[token for token in vocabulary.end_tokens if token < width],
-        bos_id=vocabulary.bos_id if vocabulary.bos_id is not None and vocabulary.bos_id < width else None,
-        name=vocabulary.name,
-        source=vocabulary.source,
-        adds_prefix_space=vocabulary.adds_prefix_space,
-    )
+    return vocabulary if model is None else cut(vocabulary, int(model.config.get_text_config().vocab_size))
 
 
 def _context(config: Any, tokenizer: Any) -> int | None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ... import _core
 from ..._constraint import Context, bind_in, constraint_of
 from ..._errors import error
+from .._tensors import ban
 from ._engine import Transformers, plain_tokens, vocabulary_of
 from ._forward import import_torch
 
@@ -247,16 +248,7 @@ def _masked(scores: Any, rows: list[int], masks: npt.NDArray[np.int32], size: in
     """A copy of the scores, with -inf where the mask of one of these rows has no bit, and past `size`."""
     torch = import_torch()
     out = scores.detach().clone(memory_format=torch.contiguous_format)
-    if out.device.type == "cpu" and out.dtype in (torch.float32, torch.float16, torch.bfloat16):
-        for row, mask in zip(rows, masks, strict=True):
-            _core.mask_apply(out[row], mask)
-        return out
-    bits = torch.arange(32, dtype=torch.int32, device=out.device)
-    words = torch.from_numpy(masks).to(out.device)
-    banned = torch.ones((len(rows), out.shape[1]), dtype=torch.bool, device=out.device)
-    banned[:, :size] = ((words[:, :, None] >> bits) & 1).flatten(1)[:, :size] == 0
-    index = torch.tensor(rows, device=out.device)
-    out[index] = out[index].masked_fill(banned, -torch.inf)
+    ban(out, rows, masks, size)
     return out
 
 
