@@ -40,9 +40,13 @@ def row(path):
             reason = reason.partition(": ")[0]
         return f"| {path.stem} | - | | | | {reason.replace('|', chr(92) + '|')} |"
     read = allowed = 0
+    reason = ""
     for turn in turns(source, protocol):
-        read += not turn.mismatch(protocol, probe_tools())
-        allowed += not turn.refusal(protocol, probe_tools())
+        misread = turn.mismatch(protocol, probe_tools())
+        refused = turn.refusal(protocol, probe_tools())
+        read += not misread
+        allowed += not refused
+        reason = reason or misread.partition(": ")[0]
     written = written_by(source)
     parts = [turn for _, turn in written.turns()]
     has = [
@@ -50,7 +54,8 @@ def row(path):
         for name, there in (("reasoning", any(t.reasoning for t in parts)), ("calls", written.writes_calls))
         if there
     ]
-    return f"| {path.stem} | `{protocol}` | {', '.join(has) or 'content'} | {read} | {allowed} | |"
+    reason += " " if reason else ""
+    return f"| {path.stem} | `{protocol}` | {', '.join(has) or 'content'} | {read} | {allowed} | {reason}|"
 
 
 def table(paths):

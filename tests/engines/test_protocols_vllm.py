@@ -58,12 +58,20 @@ PARSERS: dict[str, tuple[str, str | None]] = {
     "apertus": ("apertus", None),
     "gigachat_3_1": ("gigachat3", None),
     "granite_20b": ("granite-20b-fc", None),
+    "hunyuan_a13b": ("hunyuan_a13b", "hunyuan_a13b"),
+    "ernie_4_5": ("ernie45", "ernie45"),
+    "internlm_2": ("internlm", None),
+    "pythonic": ("pythonic", None),
+    "llama_4_pythonic": ("llama4_pythonic", None),
+    "xlam": ("xlam", None),
+    "lfm_2": ("lfm2", None),
+    "olmo_3": ("olmo3", None),
 }
 """Our names, and those of vLLM's parsers of calls and of reasoning.
 
 Left out: functools, whose calls phi4_mini_json ends at the first `]` in a text; hunyuan_3, whose markers hy_v3 looks
-for without `:opensource` unless the tokenizer says so; olmo_3, whose calls olmo3 separates at line breaks only, where
-ours may have a space; the reasoning of step_3, to which `<think>` belongs there.
+for without `:opensource` unless the tokenizer says so; the reasoning of step_3, to which `<think>` belongs there, and
+of olmo_3, whose parser looks for tokens of its own vocabulary.
 """
 ONE_LINE = {"deepseek_r1", "deepseek_v3_1"}
 """Where vLLM's pattern of arguments matches no line break: their JSON is drawn without white space."""

@@ -14,7 +14,7 @@ from .._constraint import Context, OneOf, Typed, bind_in, constraint_of
 from .._core import Constraint, ConstraintError, Grammar, Vocabulary
 from .._errors import error
 from ._arguments import keyed_arguments
-from ._forms import BARE_CALLS, BLANKS, CALL_PATTERN, pieces
+from ._forms import BLANKS, bare, pieces
 from ._marks import ANY_TOKEN, Marks
 from ._parser import Parser
 from ._parts import Kind, Response
@@ -218,7 +218,7 @@ class _Writer:
         if block.after.strip():
             return self.literal(block.after)
         if self.of.required:
-            return SPACE
+            return SPACE if len(block.after) < 3 else SPACE | Grammar.literal(block.after)
         answer = None if self.of._answer is None else _grammar_of(self.of._answer)
         if answer is None or not block.after:
             return None
@@ -236,6 +236,15 @@ class _Writer:
 
     def _rest(self) -> Grammar:
         """What follows the reasoning."""
+        rest, frame = self._parts(), self.protocol.frame
+        if frame is None:
+            return rest
+        # A parser takes all of an answer for content, so the end of the frame does not follow one.
+        end = self.literal(frame.end) if self.of._answer is None else None
+        return rest | joined(self.literal(frame.begin), rest, end)
+
+    def _parts(self) -> Grammar:
+        """Content, calls, or both."""
         answer = None if self.of._answer is None else _grammar_of(self.of._answer)
         calls = self._calls() if self.of.tools else None
         if self.of.required:
@@ -246,14 +255,17 @@ class _Writer:
         if answer is not None:
             self._check_beginning(answer)
             return answer if calls is None else answer | calls(self._before_calls())
-        text = any_text(tuple(self.stops))
+        form = self.protocol.calls
+        without_marker = None if form is None else bare(form)
+        if without_marker is None:
+            text = any_text(tuple(self.stops))
+        else:
+            excluded = "|".join([*map(re.escape, self.stops), without_marker.pattern])
+            text = Grammar.lark(f"start: TEXT\nTEXT: /(?s:.*)/ & ~/(?s:.*)({excluded})(?s:.*)/")
         if calls is None:
             return text
-        form = self.protocol.calls
         assert form is not None
-        if form.is_bare:
-            excluded = "|".join([*map(re.escape, self.stops), CALL_PATTERN])
-            text = Grammar.lark(f"start: TEXT\nTEXT: /(?s:.*)/ & ~/(?s:.*)({excluded})(?s:.*)/")
+        if without_marker is not None:
             return text + calls(self._before_calls()).optional()
         trigger, bound = form.trigger, self.marks.bound(form.trigger)
         token = self.marks.token(bound)
@@ -325,6 +337,8 @@ class _Writer:
         assert calls is not None
         if self.protocol.joint:
             return joined(self.literal(self.protocol.joint))
+        if calls.keywords and calls.separator == "\n":
+            return Grammar.literal("\n")  # the lines of a program
         written = calls.separator.strip()
         space = calls.separator.partition(written)[2] if written else calls.separator
         return joined(self.literal(written), SPACE | Grammar.literal(space))
@@ -363,9 +377,11 @@ class _Writer:
         if reasoning is not None and (self.of.reasoning is None or self.of.reasoning):
             triggers.append(reasoning.begin)
         if calls is not None and self.of.tools:
-            triggers += [calls.trigger, *(head for head, _ in calls.also)]
-            triggers += [calls.before + calls.trigger] if calls.before else []
-            triggers += BARE_CALLS if calls.is_bare else []
+            triggers += [head for head, _ in calls.also]
+            without_marker = bare(calls)
+            triggers += without_marker.samples if without_marker else (calls.trigger, calls.before + calls.trigger)
+        if self.protocol.frame is not None:
+            triggers.append(self.protocol.frame.begin)
         assert self.marks.vocabulary is not None
         for trigger in triggers:
             first = self.marks.token(self.marks.bound(trigger)[:1])
@@ -423,11 +439,12 @@ class _Writer:
         found: list[str] = []
         if protocol.reasoning is not None:
             found += [protocol.reasoning.begin, protocol.reasoning.end]
-        for block in protocol.content:
+        for block in (*protocol.content, *filter(None, [protocol.frame])):
             found += [block.begin, block.end]
         if protocol.calls is not None:
             calls = protocol.calls
-            found += [calls.trigger, *(head for head, _ in calls.also), calls.prefix]
+            found += [] if bare(calls) else [calls.trigger]
+            found += [*(head for head, _ in calls.also), calls.prefix]
         found.append(protocol.joint)
         return list(dict.fromkeys(text for text in [*found, *protocol.turn_end] if text and not self._is_control(text)))
 

@@ -1,10 +1,13 @@
-"""Texts of a protocol with blanks in them, `{number}` and `{id}`: matched a character at a time, and their pieces."""
+"""Texts with blanks, as `{number}`, matched a character at a time, and how calls without a marker begin."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from ._protocol import OBJECT, Calls
 
 _SPACE = "[ \\t\\r\\n]*"
 _STARTS = (
@@ -29,26 +32,76 @@ def _partly(pieces: Sequence[str]) -> str:
     return made
 
 
-CALL_PATTERN = r"\{" + _SPACE + "(?:" + "|".join("".join(_in_pieces(start)) for start in _STARTS) + ")"
-"""How an object begins that may be a call, where no marker says so."""
-CALL = re.compile(CALL_PATTERN)
-MAY_BE_CALL = re.compile(r"\{" + _SPACE + "(?:\\Z|" + "|".join(_partly(_in_pieces(start)) for start in _STARTS) + ")")
-"""What may still become one."""
-BARE_CALLS = tuple(
+@dataclass(frozen=True)
+class Bare:
+    """How calls begin where no marker says so: an object, a list of objects, or a list of Python's calls."""
+
+    first: str
+    """The first character."""
+    pattern: str
+    """What begins like a call, as a regular expression of Python and of the core."""
+    partly: str
+    """What may still become that."""
+    samples: tuple[str, ...]
+    """Some of them, with the white space that is usual."""
+
+    @cached_property
+    def _begun(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    @cached_property
+    def _may_be(self) -> re.Pattern[str]:
+        return re.compile(self.partly)
+
+    def is_begun(self, text: str) -> bool | None:
+        """Whether a text begins like a call; None: more of the text decides."""
+        if self._begun.match(text):
+            return True
+        return None if len(text) < MAX_BEGINNING and self._may_be.match(text) else False
+
+
+MAX_BEGINNING = 128
+"""Characters in which a call without a marker must show that it may be one."""
+
+_SAMPLES = tuple(
     "{" + space + (": " if spaced else ":").join(("".join(start[:1]), "".join(start[2:])))
     for start in _STARTS
     for space in ("", " ", "\n", "\n  ", "\n    ")
     for spaced in (True, False)
 )
-"""The same as texts, with the white space that is usual."""
-MAX_BEGINNING = 128
-"""Characters in which an object must show that it may be a call."""
+_OBJECT = Bare(
+    "{",
+    r"\{" + _SPACE + "(?:" + "|".join("".join(_in_pieces(start)) for start in _STARTS) + ")",
+    r"\{" + _SPACE + "(?:\\Z|" + "|".join(_partly(_in_pieces(start)) for start in _STARTS) + ")",
+    _SAMPLES,
+)
+_OBJECTS = Bare(
+    "[",
+    r"\[" + _SPACE + _OBJECT.pattern,
+    r"\[" + _SPACE + rf"(?:\Z|{_OBJECT.partly})",
+    tuple("[" + sample for sample in _SAMPLES),
+)
+_PYTHON = Bare(
+    "[",
+    r"\[" + _SPACE + r"[\w.\-\/]+\(",
+    r"\[" + _SPACE + r"(?:\Z|[\w.\-\/]+(?:\Z|\())",
+    ("[f(", "[ f(", "[\nf("),
+)
 
-BLANKS = {"{number}": "[0-9]{1,6}", "{id}": "[A-Za-z0-9_-]{1,64}"}
+
+def bare(calls: Calls) -> Bare | None:
+    """How calls of a form begin if they have no marker; None if they have one."""
+    if calls.trigger == "[":
+        return _PYTHON if calls.keywords else _OBJECTS
+    return _OBJECT if calls.trigger == OBJECT else None
+
+
+BLANKS = {"{number}": "[0-9]{1,6}", "{id}": "[A-Za-z0-9_-]{1,64}", "{id9}": "[A-Za-z0-9]{9}"}
 """What a blank may be, as a regular expression."""
 
 _BLANK = re.compile("(" + "|".join(map(re.escape, BLANKS)) + ")")
-_CLASSES = {blank: re.compile(pattern.partition("{")[0]) for blank, pattern in BLANKS.items()}
+_CLASSES = {blank: re.compile("[0-9]" if blank == "{number}" else "[A-Za-z0-9_-]") for blank in BLANKS}
+"""What the parser takes for a character of a blank."""
 
 
 def pieces(text: str) -> list[str]:

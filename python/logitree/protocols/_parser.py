@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from .._core import StateError, Vocabulary
 from .._errors import error
 from ._arguments import Reader
-from ._forms import CALL, MAX_BEGINNING, MAY_BE_CALL, forms
+from ._forms import MAX_BEGINNING, bare, forms
 from ._marks import ANY_TOKEN, TOKEN_CHARACTERS, Marks
 from ._numbers import DECODER
 from ._parts import Content, Kind, Part, PartEnd, PartEvent, PartStart, PartText, Reasoning, Response, ToolCall
-from ._protocol import Protocol
+from ._protocol import OBJECT, Protocol
 from ._python import read_keywords
 from ._tools import Tool
 
@@ -101,6 +101,7 @@ class Parser:
         """What ends the turn. With a vocabulary only tokens do."""
         self._inner_enders = "".join(end for end in self._enders if marks.is_hard(end))
         """Of these, what ends it inside of arguments too: tokens that are no text."""
+        self._bare_form = None if protocol.calls is None else bare(protocol.calls)
         self._actions = self._triggers()
         reasoning = protocol.reasoning
         only_first = reasoning.begins if reasoning and not protocol.content else ()
@@ -230,14 +231,13 @@ class Parser:
             for head in middles:
                 if head != calls.head:
                     actions[bound(head)] = lambda head=head: self._calls("", middles[head])  # type: ignore[misc]
-            if calls.is_bare:
+            if calls.trigger == OBJECT:
                 actions["{"] = actions.pop(bound(calls.trigger))
             if calls.prefix:
                 actions[bound(calls.prefix)] = self._nothing
-        if protocol.joint:
-            actions[bound(protocol.joint)] = self._nothing
-        for ender in self._enders:
-            actions.setdefault(ender, self._nothing)
+        frame = (protocol.frame.begin, protocol.frame.end) if protocol.frame else ()
+        for text in (*map(bound, (protocol.joint, *frame)), *self._enders):
+            actions.setdefault(text, self._nothing)
         actions.pop("", None)
         return actions
 
@@ -274,7 +274,7 @@ class Parser:
             if found is not None:
                 self._bare(self._take(found.start() - self._at))
                 is_other = self._open is not None and found[0] not in self._later.texts
-                if is_other or (found[0] == "{" and not (yield from self._is_call())):
+                if is_other or not (yield from self._is_begun(found[0])):
                     self._bare(self._take(len(found[0])))
                     continue
                 return found[0]
@@ -289,7 +289,7 @@ class Parser:
         while True:
             text = self._buffer[self._at : self._at + search.longest]
             for trigger in search.texts:
-                if text.startswith(trigger) and (trigger != "{" or (yield from self._is_call())):
+                if text.startswith(trigger) and (yield from self._is_begun(trigger)):
                     return trigger
             if self._final or (text and not any(trigger.startswith(text) for trigger in search.texts)):
                 break
@@ -299,13 +299,14 @@ class Parser:
             yield from self._until(_Search(self._inner_enders))
         return next((ender for ender in self._inner_enders if self._buffer.startswith(ender, self._at)), None)
 
-    def _is_call(self) -> Machine:
-        """Whether what follows begins like the object of a call."""
-        while True:
-            text = self._buffer[self._at : self._at + MAX_BEGINNING]
-            if CALL.match(text) or self._final or len(text) == MAX_BEGINNING or not MAY_BE_CALL.match(text):
-                return CALL.match(text) is not None
+    def _is_begun(self, trigger: str) -> Machine:
+        """Whether a trigger begins anything: a call without a marker must show that it is one."""
+        form = self._bare_form
+        if form is None or trigger != form.first:
+            return True
+        while (begun := form.is_begun(self._buffer[self._at : self._at + MAX_BEGINNING])) is None and not self._final:
             yield
+        return begun is True
 
     def _bare(self, text: str) -> None:
         """Content without a frame; white space before it is held until it is known to be content."""
@@ -443,7 +444,7 @@ class Parser:
         """Reads calls after their trigger; `rest` follows it."""
         calls, bound = self.protocol.calls, self._marks.bound
         assert calls is not None
-        name = '{"name": "' if calls.in_object else ""
+        name = OBJECT if calls.in_object else ""
         if (yield from self._expect([rest.removesuffix(name)])) < 0:
             return self._broken("a tool call is malformed: its beginning is not complete")
         more = bound((calls.separator + calls.head).removesuffix(name))
@@ -572,7 +573,7 @@ class Parser:
         assert calls is not None
         if not isinstance(made, dict) or not isinstance(made.get("name"), str) or not made["name"]:
             return None
-        if "arguments" not in made and "parameters" not in made and calls.is_bare:
+        if "arguments" not in made and "parameters" not in made and self._bare_form is not None:
             return None
         arguments = made.get("arguments", made.get("parameters", {}))
         if isinstance(arguments, str):

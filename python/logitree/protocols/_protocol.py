@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ._parser import Parser
     from ._parts import Response
 
+OBJECT = '{"name": "'
+"""How a call begins that is a JSON object."""
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -53,8 +56,8 @@ class Pairs:
 class Calls:
     """How tool calls are written: `before`, `begin`, then each call, `separator` between two of them, then `end`.
 
-    A call is `head`, the name, `middle`, the arguments, `tail`. In these, `{number}` is any number and `{id}` any
-    identifier.
+    A call is `head`, the name, `middle`, the arguments, `tail`. In these, `{number}` is any number, `{id}` any
+    identifier, and `{id9}` one of nine letters and digits.
     """
 
     trigger: str
@@ -81,12 +84,7 @@ class Calls:
     @property
     def in_object(self) -> bool:
         """Whether a call is a JSON object with the name and the arguments."""
-        return self.head.endswith('{"name": "')
-
-    @property
-    def is_bare(self) -> bool:
-        """Whether such an object has no marker before it."""
-        return self.in_object and self.trigger == self.head
+        return self.head.endswith(OBJECT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +110,8 @@ class Protocol:
     content: tuple[Block, ...] = ()
     """The frames of content, the answer's first; empty: content has no markers."""
     calls: Calls | None = None
+    frame: Block | None = None
+    """What a model may write round all that follows the reasoning."""
     joint: str = ""
     """What comes between two messages of one response."""
     turn_end: tuple[str, ...] = ()

@@ -23,12 +23,15 @@ _ROLE_TO = " to=functions."
 
 _TAGS = Calls("<tool_call>", '<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>", separator="\n")
 _LIST = Calls("[TOOL_CALLS]", '{"name": "', '", "arguments": ', "}", begin="[TOOL_CALLS][", separator=", ", end="]")
+_PLUGIN = '<|action_start|><|plugin|>\n{"name": "'
+_PYTHON = Calls("[", "", "(", ")", begin="[", separator=", ", end="]", keywords=True)
 _HY3 = tuple(
     f"<{name}:opensource>"
     for word in ("think", "tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value")
     for name in (word, f"/{word}")
 )
 _WITH_ID = (', "id": "{id}"}',)
+_WITH_ID_9 = (', "id": "{id9}"}',)
 _DEEPSEEK = Calls(
     trigger="<｜tool▁calls▁begin｜>",
     begin="<｜tool▁calls▁begin｜>",
@@ -52,7 +55,7 @@ _MISTRAL = Protocol(
     name="mistral",
     models=("Mistral 7B v0.3", "Mixtral 8x22B", "Mistral Nemo", "Mistral Large 2407", "tokenizers v2 to v7"),
     markers=("[TOOL_CALLS]",),
-    calls=replace(_LIST, tails=_WITH_ID),
+    calls=replace(_LIST, tails=_WITH_ID_9),
     template=(("[TOOL_CALLS]",),),
     tokens=(("[TOOL_CALLS]",),),
 )
@@ -158,7 +161,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
             head="[TOOL_CALLS]",
             middle="[ARGS]",
             tail="",
-            also=(("[TOOL_CALLS]", "[CALL_ID]{id}[ARGS]"), ("[TOOL_CALLS]", "")),
+            also=(("[TOOL_CALLS]", "[CALL_ID]{id9}[ARGS]"), ("[TOOL_CALLS]", "")),
         ),
         template=(("[TOOL_CALLS]", "[ARGS]"),),
         tokens=(("[TOOL_CALLS]", "[ARGS]"),),
@@ -323,6 +326,17 @@ PROTOCOLS: tuple[Protocol, ...] = (
         template=(("<tool_calls>[",),),
     ),
     Protocol(
+        name="hunyuan_a13b",
+        models=("Hunyuan A13B", "Hunyuan 0.5B to 7B"),
+        markers=(),
+        reasoning=Block("<think>\n", "\n</think>", "\n"),
+        calls=replace(_LIST, trigger="<tool_calls>", begin="<tool_calls>[", end="]</tool_calls>"),
+        frame=Block("<answer>\n", "\n</answer>"),
+        turn_end=("<|eos|>",),
+        template=(("<tool_calls>[", "<|extra_0|>"),),
+        tokens=(("<|startoftext|>", "<|extra_0|>", "<|extra_4|>"),),
+    ),
+    Protocol(
         name="minimax_m1",
         models=("MiniMax M1",),
         markers=("<think>", "</think>", "<tool_calls>", "</tool_calls>"),
@@ -382,19 +396,31 @@ PROTOCOLS: tuple[Protocol, ...] = (
         tokens=(("<|tools_prefix|>",),),
     ),
     Protocol(
+        name="lfm_2",
+        models=("LFM2", "LFM2.5"),
+        markers=("<think>", "</think>", "<|tool_call_start|>", "<|tool_call_end|>"),
+        reasoning=_THINK_CLOSE,
+        calls=replace(
+            _PYTHON,
+            trigger="<|tool_call_start|>",
+            begin="<|tool_call_start|>[",
+            end="]<|tool_call_end|>",
+        ),
+        turn_end=("<|im_end|>",),
+        template=(("<|tool_call_start|>",),),
+        tokens=(("<|tool_call_start|>", "<|tool_call_end|>"),),
+    ),
+    Protocol(
         name="olmo_3",
         models=("OLMo 3",),
         markers=("<think>", "</think>", "<function_calls>", "</function_calls>"),
         reasoning=_THINK,
-        calls=Calls(
+        calls=replace(
+            _PYTHON,
             trigger="<function_calls>",
             begin="<function_calls>\n",
-            head="",
-            middle="(",
-            tail=")",
             end="\n</function_calls>",
             separator="\n",
-            keywords=True,
         ),
         turn_end=("<|im_end|>", "<|endoftext|>"),
         template=(("<function_calls>", "</function_calls>"),),
@@ -432,6 +458,56 @@ PROTOCOLS: tuple[Protocol, ...] = (
         calls=replace(_LIST, trigger="functools[", before=" ", begin="functools["),
         turn_end=("<|eot_id|>", "<|end|>"),
         template=(("functools[",),),
+    ),
+    Protocol(
+        name="internlm_2",
+        models=("InternLM2", "InternLM2.5", "InternLM3"),
+        markers=("<|action_start|>", "<|plugin|>", "<|action_end|>"),
+        calls=Calls(
+            trigger="<|action_start|><|plugin|>",
+            head=_PLUGIN,
+            middle='", "arguments": ',
+            tail="}<|action_end|>",
+            also=((_PLUGIN, '", "parameters": '),),
+        ),
+        turn_end=("<|im_end|>",),
+        template=(("<|action_start|>", "<|plugin|>"),),
+        tokens=(("<|action_start|>", "<|plugin|>"),),
+    ),
+    replace(
+        _QWEN3,
+        name="ernie_4_5",
+        models=("ERNIE 4.5",),
+        reasoning=Block("<think>", "</think>", "\n\n\n"),
+        frame=Block("<response>\n", "\n</response>"),
+        turn_end=("<|end_of_sentence|>",),
+        template=(("<tool_call>", "<|begin_of_sentence|>"),),
+        tokens=(("<tool_call>", "<|begin_of_sentence|>"),),
+    ),
+    Protocol(
+        name="llama_4_pythonic",
+        models=("Llama 4",),
+        markers=("<|python_start|>",),
+        calls=replace(_PYTHON, prefix="<|python_start|>"),
+        turn_end=("<|python_end|>", "<|eot|>", "<|eom|>"),
+        template=(("<|header_start|>", "[func_name1("),),
+        tokens=(("<|header_start|>", "<|python_start|>"),),
+    ),
+    Protocol(
+        name="pythonic",
+        models=("ToolACE", "Llama 3.2 with pythonic calls", "Gemma 3 with pythonic calls"),
+        markers=(),
+        calls=_PYTHON,
+        turn_end=("<|eom_id|>", "<|eot_id|>", "<end_of_turn>"),
+        template=(("[func_name1(",),),
+    ),
+    Protocol(
+        name="xlam",
+        models=("xLAM 2",),
+        markers=(),
+        calls=replace(_LIST, trigger="[", begin="["),
+        turn_end=("<|im_end|>", "<|eot_id|>"),
+        template=(('[{"name": "tool_call_name"',),),
     ),
     replace(
         _QWEN3,

@@ -425,7 +425,7 @@ def _difference(read: Sequence[Call], written: Sequence[Call]) -> str:
                 if not _same(arguments[key], value):
                     kind = type(value).__name__
                     return f"a {kind} is read as another value: {_short(arguments[key])} for {_short(value)}"
-    return f"the calls were read as {_short(read)}, written were {_short(written)}"
+    return f"calls are read otherwise: {_short(read)} for {_short(written)}"
 
 
 def _same(one: Any, other: Any) -> bool:
