@@ -134,6 +134,8 @@ pub struct Vocabulary {
     fingerprint: u128,
     /// Shared by vocabularies with the same tokens.
     trie: Arc<OnceLock<Result<TokenTrie>>>,
+    /// The tokens that are no text, ascending, and so not in the trie.
+    others: Arc<OnceLock<Box<[TokenId]>>>,
     attached: Arc<Attached>,
     holding: Holding,
 }
@@ -180,6 +182,7 @@ impl Vocabulary {
             about,
             fingerprint,
             trie: Arc::default(),
+            others: Arc::default(),
             attached: Arc::default(),
             holding: Holding::Own(Arc::default()),
         })
@@ -193,6 +196,7 @@ impl Vocabulary {
         let mut made =
             Self::from_parts(self.bytes.to_vec(), self.offsets.to_vec(), self.kinds.to_vec(), about)?;
         made.trie = Arc::clone(&self.trie);
+        made.others = Arc::clone(&self.others);
         Ok(made)
     }
 
@@ -300,6 +304,7 @@ impl Vocabulary {
             about: self.about.clone(),
             fingerprint: self.fingerprint,
             trie: Arc::clone(&self.trie),
+            others: Arc::clone(&self.others),
             attached: Arc::clone(&self.attached),
             holding: Holding::Lent(match &self.holding {
                 Holding::Own(own) => Arc::downgrade(own),

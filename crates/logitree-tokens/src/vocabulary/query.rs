@@ -22,7 +22,8 @@ impl Vocabulary {
             return self.ids().filter(is_found).collect();
         };
         // The trie has the tokens of text, and few others are left to compare.
-        let others = self.ids().filter(|&id| !self.kind(id).is_text()).filter(is_found);
+        let others = self.others.get_or_init(|| self.ids().filter(|&id| !self.kind(id).is_text()).collect());
+        let others = others.iter().copied().filter(is_found);
         let mut found: Vec<_> = trie.lookup(bytes).iter().copied().chain(others).collect();
         found.sort_unstable();
         found
