@@ -19,9 +19,8 @@ impl GrammarNode {
     /// same way have equal texts.
     pub fn written(&self) -> &Arc<str> {
         self.0.written.get_or_init(|| {
-            let mut writer = Writer::default();
-            with_room(|| writer.place(self));
-            format!("[{}]", writer.entries.join(",")).into()
+            let entries = entries(self, |writer, part| entry(writer, part).to_string());
+            format!("[{}]", entries.join(",")).into()
         })
     }
 
@@ -29,8 +28,8 @@ impl GrammarNode {
     /// for it takes less than [`GrammarNode::written`]: texts in it are as they are.
     pub fn content(&self) -> &Arc<[u8]> {
         self.0.content.get_or_init(|| match self.kind() {
-            NodeKind::Leaf(source, _) => recorded(source).into(),
-            _ => Arc::clone(self.written()).into(),
+            NodeKind::Leaf(source, _) if source.parts().next().is_none() => recorded(source).into(),
+            _ => recorded(&entries(self, record)).into(),
         })
     }
 
@@ -77,21 +76,29 @@ fn wrong(why: impl std::fmt::Display) -> Error {
     Error::new(ErrorKind::Constraint, format!("no written grammar: {why}"))
 }
 
-#[derive(Default)]
-struct Writer {
-    entries: Vec<String>,
-    places: FxHashMap<String, usize>,
+/// The entries of all nodes of a grammar: each once, after those of its children.
+fn entries<E: Clone + Eq + Hash>(of: &GrammarNode, entry: fn(&mut Writer<E>, &GrammarNode) -> E) -> Vec<E> {
+    let (places, known, names) = Default::default();
+    let mut writer = Writer { entry, entries: Vec::new(), places, known, names };
+    with_room(|| writer.place(of));
+    writer.entries
+}
+
+struct Writer<E> {
+    entry: fn(&mut Writer<E>, &GrammarNode) -> E,
+    entries: Vec<E>,
+    places: FxHashMap<E, usize>,
     known: FxHashMap<usize, usize>,
     names: FxHashMap<usize, usize>,
 }
 
-impl Writer {
+impl<E: Clone + Eq + Hash> Writer<E> {
     /// The index of `part` in the list. Recurses as deep as nodes may nest.
     fn place(&mut self, part: &GrammarNode) -> usize {
         if let Some(&place) = self.known.get(&part.address()) {
             return place;
         }
-        let entry = self.entry(part).to_string();
+        let entry = (self.entry)(self, part);
         let place = *self.places.entry(entry.clone()).or_insert(self.entries.len());
         if place == self.entries.len() {
             self.entries.push(entry);
@@ -100,69 +107,99 @@ impl Writer {
         place
     }
 
-    /// The entry of `part`; numbers in `of`, `grammar`, `grammars` and `content` are indices of the list.
-    fn entry(&mut self, part: &GrammarNode) -> Value {
-        let source = match part.kind() {
-            NodeKind::Leaf(source, _) => source,
-            NodeKind::Seq(parts) => return json!({"is": "seq", "of": self.all(parts)}),
-            NodeKind::Alt(parts) => return json!({"is": "alt", "of": self.all(parts)}),
-            NodeKind::Repeat { of, min, max } => {
-                return json!({"is": "repeat", "of": self.place(of), "min": min, "max": max});
-            }
-            NodeKind::Recursive(body, me) => {
-                let me = self.name(me);
-                return json!({"is": "recursive", "of": self.place(body), "me": me});
-            }
-            NodeKind::RuleRef(me) => return json!({"is": "me", "me": self.name(me)}),
-        };
-        match source {
-            Syntax::Regex(pattern) => json!({"is": "regex", "pattern": pattern}),
-            Syntax::Gbnf { text, root } => json!({"is": "gbnf", "text": text, "root": root}),
-            Syntax::Ebnf { text, root } => json!({"is": "ebnf", "text": text, "root": root}),
-            Syntax::Lark { text, grammars } => {
-                let grammars: Vec<_> = grammars.iter().map(|(name, part)| (name, self.place(part))).collect();
-                json!({"is": "lark", "text": text, "grammars": grammars})
-            }
-            Syntax::JsonSchema { text, options, documents } => {
-                json!({"is": "json_schema", "text": text, "written": options, "documents": documents})
-            }
-            Syntax::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
-                let one = |TagNode { begin, content, end }: TagNode| TagNode {
-                    begin,
-                    content: self.place(&content),
-                    end,
-                };
-                json!({
-                    "is": "tags",
-                    "tags": tags.iter().cloned().map(one).collect::<Vec<_>>(),
-                    "triggers": triggers,
-                    "free_before": free_before,
-                    "at_least_one": at_least_one,
-                    "stop_after_first": stop_after_first,
-                    "excludes": excludes,
-                })
-            }
-            Syntax::StructuralTag(text) => json!({"is": "structural_tag", "text": text}),
-            Syntax::Lazy { grammar, triggers: Triggers { words, tokens, patterns } } => {
-                let tokens: Vec<_> = tokens.iter().map(|TokenTrigger { name, text }| (name, text)).collect();
-                json!({"is": "lazy", "grammar": self.place(grammar), "words": words, "tokens": tokens, "patterns": patterns})
-            }
-            Syntax::Literal(text) => json!({"is": "literal", "text": text}),
-            Syntax::Choice(texts) => json!({"is": "choice", "texts": texts}),
-            Syntax::Anything => json!({"is": "anything"}),
-            Syntax::Token(TokenName::Id(id)) => json!({"is": "token_id", "id": id}),
-            Syntax::Token(TokenName::Text(text)) => json!({"is": "token_text", "text": text}),
-        }
-    }
-
     fn all(&mut self, parts: &[GrammarNode]) -> Vec<usize> {
         parts.iter().map(|part| self.place(part)).collect()
+    }
+
+    fn named(&mut self, parts: &[(String, GrammarNode)]) -> Vec<(String, usize)> {
+        parts.iter().map(|(name, part)| (name.clone(), self.place(part))).collect()
+    }
+
+    fn tags(&mut self, tags: &[TagNode]) -> Vec<TagNode<usize>> {
+        let one =
+            |TagNode { begin, content, end }: TagNode| TagNode { begin, content: self.place(&content), end };
+        tags.iter().cloned().map(one).collect()
     }
 
     /// References are numbered in order of occurrence.
     fn name(&mut self, me: &RuleRef) -> usize {
         let next = self.names.len();
         *self.names.entry(me.address()).or_insert(next)
+    }
+}
+
+/// The entry of `part` as bytes: equal exactly for equal entries.
+fn record(writer: &mut Writer<Vec<u8>>, part: &GrammarNode) -> Vec<u8> {
+    match part.kind() {
+        NodeKind::Seq(parts) => recorded(&(0, writer.all(parts))),
+        NodeKind::Alt(parts) => recorded(&(1, writer.all(parts))),
+        NodeKind::Repeat { of, min, max } => recorded(&(2, writer.place(of), min, max)),
+        NodeKind::Recursive(body, me) => {
+            let me = writer.name(me);
+            recorded(&(3, writer.place(body), me))
+        }
+        NodeKind::RuleRef(me) => recorded(&(4, writer.name(me))),
+        NodeKind::Leaf(Syntax::Lark { text, grammars }, _) => recorded(&(5, text, writer.named(grammars))),
+        NodeKind::Leaf(Syntax::Lazy { grammar, triggers }, _) => {
+            recorded(&(6, writer.place(grammar), triggers))
+        }
+        NodeKind::Leaf(
+            Syntax::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes },
+            _,
+        ) => {
+            let said = (free_before, at_least_one, stop_after_first);
+            recorded(&(7, writer.tags(tags), triggers, said, excludes))
+        }
+        NodeKind::Leaf(source, _) => recorded(&(8, source)),
+    }
+}
+
+/// The entry of `part` as JSON; numbers in `of`, `grammar`, `grammars` and `content` are indices of the list.
+fn entry(writer: &mut Writer<String>, part: &GrammarNode) -> Value {
+    let source = match part.kind() {
+        NodeKind::Leaf(source, _) => source,
+        NodeKind::Seq(parts) => return json!({"is": "seq", "of": writer.all(parts)}),
+        NodeKind::Alt(parts) => return json!({"is": "alt", "of": writer.all(parts)}),
+        NodeKind::Repeat { of, min, max } => {
+            return json!({"is": "repeat", "of": writer.place(of), "min": min, "max": max});
+        }
+        NodeKind::Recursive(body, me) => {
+            let me = writer.name(me);
+            return json!({"is": "recursive", "of": writer.place(body), "me": me});
+        }
+        NodeKind::RuleRef(me) => return json!({"is": "me", "me": writer.name(me)}),
+    };
+    match source {
+        Syntax::Regex(pattern) => json!({"is": "regex", "pattern": pattern}),
+        Syntax::Gbnf { text, root } => json!({"is": "gbnf", "text": text, "root": root}),
+        Syntax::Ebnf { text, root } => json!({"is": "ebnf", "text": text, "root": root}),
+        Syntax::Lark { text, grammars } => {
+            json!({"is": "lark", "text": text, "grammars": writer.named(grammars)})
+        }
+        Syntax::JsonSchema { text, options, documents } => {
+            json!({"is": "json_schema", "text": text, "written": options, "documents": documents})
+        }
+        Syntax::Tags { tags, triggers, free_before, at_least_one, stop_after_first, excludes } => {
+            json!({
+                "is": "tags",
+                "tags": writer.tags(tags),
+                "triggers": triggers,
+                "free_before": free_before,
+                "at_least_one": at_least_one,
+                "stop_after_first": stop_after_first,
+                "excludes": excludes,
+            })
+        }
+        Syntax::StructuralTag(text) => json!({"is": "structural_tag", "text": text}),
+        Syntax::Lazy { grammar, triggers: Triggers { words, tokens, patterns } } => {
+            let tokens: Vec<_> = tokens.iter().map(|TokenTrigger { name, text }| (name, text)).collect();
+            json!({"is": "lazy", "grammar": writer.place(grammar), "words": words, "tokens": tokens, "patterns": patterns})
+        }
+        Syntax::Literal(text) => json!({"is": "literal", "text": text}),
+        Syntax::Choice(texts) => json!({"is": "choice", "texts": texts}),
+        Syntax::Anything => json!({"is": "anything"}),
+        Syntax::Token(TokenName::Id(id)) => json!({"is": "token_id", "id": id}),
+        Syntax::Token(TokenName::Text(text)) => json!({"is": "token_text", "text": text}),
     }
 }
 
