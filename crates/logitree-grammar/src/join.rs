@@ -52,7 +52,8 @@ impl Rules {
                 RuleBody::Seq(parts) | RuleBody::Alt(parts) => left.extend(parts),
                 RuleBody::Repeat { of, .. } => left.push(of),
                 RuleBody::Both(both) => left.extend(both.rules.rules.iter().map(|rule| &rule.body)),
-                RuleBody::Lexeme(_) | RuleBody::Ref(_) | RuleBody::Json(_) => {}
+                RuleBody::Json(schema) => named.extend(schema.named_tokens()),
+                RuleBody::Lexeme(_) | RuleBody::Ref(_) => {}
             }
         }
         named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
@@ -301,7 +301,7 @@ class _Writer:
         middles: dict[str, list[str]] = {calls.head: []}
         for head, middle in ((calls.head, calls.middle), *calls.also):
             middles.setdefault(head, []).append(middle)
-        arguments = [self._arguments(tool) for tool in self.of.tools]
+        arguments = self._arguments()
         named = {head: self._named(found, arguments) for head, found in middles.items()}
         others = [joined(self.form(head), call) for head, call in named.items() if head != calls.head]
         between = self._between()
@@ -359,16 +359,19 @@ class _Writer:
         name = json.dumps(tool.name)[1:-1] if calls.in_object else tool.name
         return joined(Grammar.literal(name), middle, arguments)
 
-    def _arguments(self, tool: Tool) -> Grammar:
-        calls = self.protocol.calls
+    def _arguments(self) -> Sequence[Grammar]:
+        """The arguments of each tool."""
+        calls, options = self.protocol.calls, self.of.options
         assert calls is not None
         if calls.keywords:
-            return keyword_arguments(tool, self.of.options)
+            return [keyword_arguments(tool, options) for tool in self.of.tools]
         if calls.pairs is None:
-            return Grammar.json_schema(tool.parsed, **self.of.options)
-        made = keyed_arguments(tool, calls.pairs, self.literal, self._text_ends(), self.of.options)
+            return Grammar._arguments([(tool.name, tool.schema) for tool in self.of.tools], **options)
+        made = keyed_arguments(self.of.tools, calls.pairs, self.parts, self._text_ends(), options)
+        if not calls.middle.endswith("\n"):
+            return made
         # A call without arguments may have an empty line in their place.
-        return joined(Grammar.literal("\n").optional(), made) if calls.middle.endswith("\n") else made
+        return [joined(Grammar.literal("\n").optional(), one) for one in made]
 
     def _check_beginning(self, answer: Grammar) -> None:
         """An answer must not begin like anything else that may come in its place."""
@@ -414,11 +417,20 @@ class _Writer:
 
     def _written(self, text: str) -> Grammar | None:
         made: Grammar | None = None
-        for piece in filter(None, _split(self.marks.bound(text))):
-            token = self.marks.token(piece)
+        for piece, token in self._pieces(text):
             one = Grammar.literal(piece) if token is None else Grammar.token(token)
             made = one if made is None else made + one
         return made
+
+    def parts(self, text: str) -> list[Any]:
+        """As of `literal`, as the core describes them in JSON."""
+        pieces = self._pieces(text)
+        return [{"text": piece} if token is None else {"token": {"token_id": token}} for piece, token in pieces]
+
+    def _pieces(self, text: str) -> Iterator[tuple[str, int | None]]:
+        """Pieces of a text, each with the token that it is, if it is one."""
+        for piece in filter(None, _split(self.marks.bound(text))):
+            yield piece, self.marks.token(piece)
 
     def form(self, text: str) -> Grammar:
         """A text with blanks in it, as of `literal`."""

@@ -73,11 +73,6 @@ def keyword_arguments(tool: Tool, options: Mapping[str, Any]) -> Grammar:
     return _Values(schema, options, place).members(schema, "{}=", place)
 
 
-def literal_grammar(schema: Any, root: Mapping[str, Any], options: Mapping[str, Any], place: str) -> Grammar:
-    """The values of a schema as Python's literals; ConstraintError as of `keyword_arguments`."""
-    return _Values(root, options, place).value(schema, place)
-
-
 class _Values:
     """Writes the grammars of the schemas within one schema."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core import ConstraintError, Grammar
 from .._errors import ValueMismatchError, error
-from .._schemas import _closed, arguments_reader, schema_of
+from .._schemas import arguments_reader, schema_of
 
 NAME = re.compile(r"[\w.\-/]{1,256}")
 """What a tool may be called: no protocol has a marker that begins so."""
@@ -103,7 +103,7 @@ def _schema(name: str, source: Any) -> str:
         help = "give a JSON Schema as a mapping, a type or a function"
         kind = type(source).__name__
         raise error(ConstraintError, f"the parameters are a {kind}", place=f"tool {name}", help=help)
-    schema = _closed(dict(source)) if isinstance(source, Mapping) else schema_of(source)
+    schema = dict(source) if isinstance(source, Mapping) else schema_of(source)
     kind = schema.setdefault("type", "object") if isinstance(source, Mapping) else schema.get("type", "object")
     if kind != "object":
         help = 'describe the arguments as {"type": "object", "properties": {...}}'

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::earley::ValueSource;
+use super::super::earley::{TokenSets, ValueSource};
 use super::super::expr::Exprs;
 use super::super::lazy::{self, Triggers};
 use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
@@ -213,7 +213,7 @@ fn schema(read: json::Schema) -> Result<Arc<json::Schema>> {
         let mut exprs = Exprs::new(MAX_EXPRS);
         exprs.set_fuel(MAX_FUEL);
         let mut values = json::JsonRules::new();
-        values.root(&schema, &mut exprs)?;
+        values.root(&schema, &mut TokenSets::default(), &mut exprs)?;
         let dropped: Vec<String> = values.warnings().map(str::to_string).collect();
         drop(values);
         Arc::make_mut(&mut schema).warnings.extend(dropped);

@@ -6,13 +6,11 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::super::expr::{nested_counts, Encoding, Exprs};
 use super::super::regex::Regex;
-use super::super::rules::{written_name, RuleBody, RuleId, Rules, TokenNames};
+use super::super::rules::{written_name, RuleBody, RuleId, Rules};
 use super::embedded::Embedded;
-use super::lowered::{LoweredId, LoweredKind, LoweredNode, LoweredRules};
+use super::lowered::{LoweredId, LoweredKind, LoweredNode, LoweredRules, TokenSets};
 use super::ValueSource;
 use crate::{Error, ErrorKind, Result};
 
@@ -169,7 +167,6 @@ struct Lowering<'a> {
     json: Option<&'a mut (dyn ValueSource + 'static)>,
     embedded: &'a mut Embedded,
     out: LoweredRules,
-    sets: FxHashMap<TokenNames, u32>,
     /// The rules that are inlined.
     inlined: Vec<Option<Regular>>,
     /// The rules that were referred to before they were lowered: a node refers to each of them.
@@ -195,14 +192,13 @@ pub(super) fn lower(
         nodes: Vec::new(),
         roots: vec![None; rules.rules.len()],
         names: rules.rules.iter().map(|rule| rule.name.clone()).collect(),
-        token_sets: Vec::new(),
+        token_sets: TokenSets::default(),
     };
     let mut lowering = Lowering {
         exprs,
         json,
         embedded,
         out,
-        sets: FxHashMap::default(),
         inlined: vec![None; rules.rules.len()],
         awaited: vec![false; rules.rules.len()],
         copied: 0,
@@ -279,18 +275,14 @@ impl<'a> Lowering<'a> {
                 self.repetition(of, *min, *max)?
             }
             RuleBody::Tokens(set) => {
-                let next = self.out.token_sets.len() as u32;
-                let number = *self.sets.entry(set.clone()).or_insert(next);
-                if number == next {
-                    self.out.token_sets.push(set.clone());
-                }
+                let number = self.out.token_sets.number(set);
                 Lowered::Node(self.push(LoweredKind::Tokens(number), None))
             }
             RuleBody::Json(schema) => {
                 let Some(json) = &mut self.json else {
                     return Err(Error::new(ErrorKind::Constraint, "JSON schemas are not read here"));
                 };
-                let state = json.root(schema, self.exprs)?;
+                let state = json.root(schema, &mut self.out.token_sets, self.exprs)?;
                 let may_be_empty = json.may_be_empty(schema, self.exprs)?;
                 self.embedded_texts(LoweredKind::Json(state), state.is_some(), may_be_empty)?
             }

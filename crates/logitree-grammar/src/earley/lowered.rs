@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::super::expr::ExprId;
 use super::super::rules::{RuleId, TokenNames};
 use super::StateId;
@@ -50,7 +52,32 @@ pub(super) struct LoweredRules {
     pub(super) roots: Vec<Option<LoweredId>>,
     /// The names of the rules.
     pub(super) names: Vec<String>,
-    pub(super) token_sets: Vec<TokenNames>,
+    pub(super) token_sets: TokenSets,
+}
+
+/// The sets of whole tokens of a grammar, numbered.
+#[derive(Debug, Default)]
+pub struct TokenSets {
+    all: Vec<TokenNames>,
+    ids: FxHashMap<TokenNames, u32>,
+}
+
+impl TokenSets {
+    /// The number of a set, which [`Edge::Tokens`](super::Edge::Tokens) has.
+    pub fn number(&mut self, set: &TokenNames) -> u32 {
+        if let Some(&known) = self.ids.get(set) {
+            return known;
+        }
+        let number = self.all.len() as u32;
+        self.all.push(set.clone());
+        self.ids.insert(set.clone(), number);
+        number
+    }
+
+    /// All sets, by number.
+    pub(super) fn all(&self) -> &[TokenNames] {
+        &self.all
+    }
 }
 
 impl LoweredRules {

@@ -36,6 +36,7 @@ use origins::{Origins, START};
 use run::Config;
 
 pub use close::{ContinuationId, SetId};
+pub use lowered::TokenSets;
 pub use rules_source::{RulesSource, ValueSource};
 pub use run::{ConfigId, Texts, DEAD};
 pub use state_source::{Edge, LexemeTarget, SameAfter, StateEdges, StateId, StateSource};

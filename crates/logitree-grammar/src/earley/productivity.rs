@@ -34,7 +34,7 @@ impl Productivity {
                     (yes(alive), yes(!exprs.outcomes(*expr).is_empty()), yes(more))
                 }
                 LoweredKind::Tokens(set) => {
-                    let set = &nodes.token_sets[*set as usize];
+                    let set = &nodes.token_sets.all()[*set as usize];
                     let any = yes(set.negated || !set.tokens.is_empty());
                     (any, NEVER, any)
                 }

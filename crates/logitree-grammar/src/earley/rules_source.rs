@@ -20,19 +20,25 @@ use super::super::json_schema::Schema;
 use super::super::rules::{written_name, Rule, RuleBody, Rules, TokenName, TokenNames};
 use super::embedded::{self, Embedded};
 use super::lower::lower;
-use super::lowered::{LoweredId, LoweredKind, LoweredRules};
+use super::lowered::{LoweredId, LoweredKind, LoweredRules, TokenSets};
 use super::productivity::Productivity;
 use super::{Edge, LexemeTarget, SameAfter, StateEdges, StateId, StateSource};
 use crate::{Error, ErrorKind, Result};
 
 /// A source of JSON values for [`RulesSource`]. All its states are at least `1 << 31`.
 pub trait ValueSource: StateSource {
-    /// The start state for a value of `schema`, the same for the same schema; `None` if no value is valid.
+    /// The start state for a value of `schema`, the same for the same schema; `None` if no value is valid. The tokens that the
+    /// schema's values are written with are numbered in `sets`.
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if the schema cannot be satisfied or is not supported; [`ErrorKind::Limit`] if
     /// it is too large.
-    fn root(&mut self, schema: &Arc<Schema>, exprs: &mut Exprs) -> Result<Option<StateId>>;
+    fn root(
+        &mut self,
+        schema: &Arc<Schema>,
+        sets: &mut TokenSets,
+        exprs: &mut Exprs,
+    ) -> Result<Option<StateId>>;
 
     /// Whether a value of `schema` may be the empty text; [`ValueSource::root`] has the texts that are not.
     ///
@@ -116,7 +122,7 @@ impl RulesSource {
             while let Some(body) = open.pop() {
                 match body {
                     RuleBody::Json(schema)
-                        if values.root(schema, exprs)?.is_none()
+                        if values.root(schema, &mut TokenSets::default(), exprs)?.is_none()
                             && !values.may_be_empty(schema, exprs)? =>
                     {
                         return Err(values.contradiction(schema));
@@ -180,7 +186,7 @@ impl RulesSource {
 
     /// The sets of whole tokens, indexed by [`Edge::Tokens`].
     pub fn token_sets(&self) -> &[TokenNames] {
-        &self.nodes.token_sets
+        self.nodes.token_sets.all()
     }
 
     /// Computes the state after each node, parents before children.
@@ -526,9 +532,7 @@ impl StateSource for RulesSource {
                 let node = &self.nodes.nodes[node.index()];
                 match (&node.said, &node.body) {
                     (Some(said), _) => said.to_string(),
-                    (None, LoweredKind::Tokens(set)) => {
-                        describe_tokens(&self.nodes.token_sets[*set as usize])
-                    }
+                    (None, LoweredKind::Tokens(set)) => describe_tokens(&self.token_sets()[*set as usize]),
                     _ => match written_name(&self.nodes.names[node.rule.index()]) {
                         Some(name) => format!("part of the rule {name:?}"),
                         None => "more of the grammar".into(),

@@ -23,7 +23,7 @@ pub use compile::JsonRules;
 pub use excludes::without_texts;
 pub use load::load;
 pub use options::{Draft, JsonLayout, KeyOrder, NumberSpelling, SchemaOptions, Whitespace};
-pub use pairs::{PairForm, PairMiddle, PAIR_FORMS};
+pub use pairs::{MarkerPart, PairForm, PairMiddle, PythonValues, PAIR_FORMS};
 pub use schema::Schema;
 pub use strict::{changed, strict};
 

@@ -78,6 +78,9 @@ pub struct SchemaOptions {
     pub lenient: bool,
     /// The dialect of documents that name none.
     pub draft: Draft,
+    /// Whether objects of declared properties have no others, unless the schema speaks of others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closed: bool,
     /// White space and separators as languages, instead of the above. The value itself begins and ends without any.
     #[serde(skip)]
     pub layout: Option<Arc<JsonLayout>>,
@@ -85,8 +88,24 @@ pub struct SchemaOptions {
     #[serde(skip)]
     pub excludes: Vec<String>,
     /// The form of an object that is written as pairs, not as JSON.
-    #[serde(skip)]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "shared_form")]
     pub pairs: Option<Arc<PairForm>>,
+    /// What messages call the schema, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+mod shared_form {
+    use super::{Arc, PairForm};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(form: &Option<Arc<PairForm>>, to: S) -> Result<S::Ok, S::Error> {
+        form.as_deref().serialize(to)
+    }
+
+    pub fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Arc<PairForm>>, D::Error> {
+        Option::<PairForm>::deserialize(from).map(|form| form.map(Arc::new))
+    }
 }
 
 /// What may be between the parts of arrays and objects.
@@ -123,9 +142,38 @@ impl Default for SchemaOptions {
             ascii: false,
             lenient: false,
             draft: Draft::Draft2020,
+            closed: false,
             layout: None,
             excludes: Vec::new(),
             pairs: None,
+            label: None,
+        }
+    }
+}
+
+impl SchemaOptions {
+    /// Whether values are written as with `other`.
+    pub(super) fn writes_as(&self, other: &SchemaOptions) -> bool {
+        let is_same_form = match (&self.pairs, &other.pairs) {
+            (Some(form), Some(other)) => Arc::ptr_eq(form, other),
+            (form, other) => form.is_none() && other.is_none(),
+        };
+        is_same_form
+            && self.whitespace == other.whitespace
+            && self.separators == other.separators
+            && self.numbers == other.numbers
+            && self.ascii == other.ascii
+            && self.layout == other.layout
+            && self.excludes == other.excludes
+    }
+
+    /// An error about a schema with these options.
+    #[must_use]
+    pub(crate) fn labelled(&self, error: Error) -> Error {
+        match &self.label {
+            None => error,
+            Some(label) if error.place.is_empty() => error.at(label.as_str()),
+            Some(label) => Error::new(error.kind, error.to_string()).at(label.as_str()),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::super::rules::TokenNames;
 use super::super::Regex;
 use super::{SchemaOptions, SchemaPlaces};
 use crate::id;
@@ -326,4 +327,11 @@ pub struct Schema {
     pub(crate) options: SchemaOptions,
     /// What lenient loading dropped.
     pub warnings: Vec<String>,
+}
+
+impl Schema {
+    /// The tokens that its values are written with.
+    pub(crate) fn named_tokens(&self) -> impl Iterator<Item = &TokenNames> {
+        self.options.pairs.iter().flat_map(|form| form.named_tokens())
+    }
 }

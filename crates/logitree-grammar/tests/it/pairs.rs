@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{json, Value};
 
-use logitree_grammar::json_schema::{load, PairForm, Schema, SchemaOptions, Whitespace};
-use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules};
+use logitree_grammar::json_schema::{
+    load, MarkerPart, PairForm, PythonValues, Schema, SchemaOptions, Whitespace,
+};
+use logitree_grammar::rules::{RuleBody, Rules, TokenName};
 use logitree_grammar::Result;
-use logitree_testing::rules::{check, Running};
+use logitree_testing::rules::{check, of_bodies, Running};
 
 fn schema(schema: &Value, options: &SchemaOptions) -> Result<Arc<Schema>> {
     load(&schema.to_string(), options, &[]).map(Arc::new)
@@ -19,8 +21,7 @@ fn options(style: &str) -> SchemaOptions {
 }
 
 fn rules(of: &Value, options: &SchemaOptions) -> Rules {
-    let body = RuleBody::Json(schema(of, options).unwrap());
-    Rules { rules: vec![Rule::new("root", body)], start: RuleId(0) }
+    of_bodies([RuleBody::Json(schema(of, options).unwrap())])
 }
 
 /// Whether a text is an object of a closed schema, key by key: slow and plain.
@@ -134,7 +135,9 @@ fn mistakes() {
         (json!({"type": "string"}), "no value is valid"),
         (json!({"type": "object", "properties": {"a": false}, "required": ["a"]}), "no value is valid"),
     ] {
-        let error = Running::new(&rules(&of, &options("qwen_xml"))).err().expect("an error");
+        let read = schema(&of, &options("qwen_xml"));
+        let made = read.and_then(|schema| Running::new(&of_bodies([RuleBody::Json(schema)])));
+        let error = made.err().expect("an error");
         assert!(error.to_string().contains(message), "{of}\n{error}");
     }
     let unique = json!({"type": "object", "properties": {"a": {"type": "array", "uniqueItems": true}}, "required": ["a"]});
@@ -144,4 +147,220 @@ fn mistakes() {
             && !running.accepts("<parameter=a>[1,1]</parameter>")
     );
     assert!(PairForm::named("html").is_none());
+}
+
+/// Forms as a protocol describes them.
+fn own_forms() -> [PairForm; 3] {
+    let own = |form: Value| serde_json::from_value::<PairForm>(form).unwrap();
+    let others = ["null", "boolean", "number", "array", "object"];
+    let all: Vec<&str> = others.into_iter().chain(["string"]).collect();
+    [
+        own(json!({
+            "begin": [{"text": "<p "}],
+            "middles": [{"types": ["string"], "parts": [{"text": ">"}]}, {"types": others, "parts": [{"text": " j>"}]}],
+            "end": [{"token": {"token_text": "</p>"}}, {"spaces": 2}],
+            "excludes": ["</p>", "STOP"],
+            "named_only": true,
+            "python": "words",
+        })),
+        own(json!({
+            "begin": [{"token": {"token_text": "<k>"}}],
+            "middles": [{
+                "types": all,
+                "parts": [{"token": {"token_text": "</k>"}}, {"text": "\n"}, {"token": {"token_text": "<v>"}}],
+            }],
+            "end": [{"text": "\n</v>"}, {"spaces": 2}],
+            "excludes": ["</v>"],
+            "named_only": true,
+        })),
+        own(json!({
+            "begin": [{"text": "("}],
+            "middles": [{"types": all, "parts": [{"text": "="}]}],
+            "end": [{"text": ")"}],
+            "excludes": [")"],
+            "may_break_off": true,
+        })),
+    ]
+}
+
+/// The rest after a marker, in every way.
+fn after<'a>(text: &'a str, parts: &[MarkerPart]) -> Vec<&'a str> {
+    let Some((first, parts)) = parts.split_first() else { return vec![text] };
+    let spaces = text.len() - text.trim_start_matches([' ', '\n']).len();
+    let rests: Vec<&str> = match first {
+        MarkerPart::Text(marker) => text.strip_prefix(marker.as_str()).into_iter().collect(),
+        MarkerPart::Blank => panic!("no form here has one"),
+        MarkerPart::Spaces(most) => (0..=spaces.min(*most as usize)).map(|n| &text[n..]).collect(),
+        MarkerPart::Token(names) => {
+            let [TokenName::Text(name)] = &names.tokens[..] else { panic!("one token by its text") };
+            text.strip_prefix(format!("⟦{name}⟧").as_str()).into_iter().collect()
+        }
+    };
+    rests.into_iter().flat_map(|rest| after(rest, parts)).collect()
+}
+
+/// Whether a text is an array or object that breaks off inside of a string.
+fn breaks_off(text: &str) -> bool {
+    let text = text.trim_start();
+    let (mut inside, mut escaped) = (false, false);
+    for c in text.chars().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => inside = !inside,
+            _ => {}
+        }
+    }
+    text.starts_with(['[', '{']) && inside
+}
+
+/// Whether a text is a value of these types after a middle.
+fn is_value(text: &str, types: &[&str], middle: &[String], form: &PairForm) -> bool {
+    let may_be = |kind: &str| types.contains(&kind) && middle.iter().any(|name| name == kind);
+    let is_other = types.iter().any(|kind| *kind != "string" && may_be(kind));
+    if text.contains('⟦') {
+        return false;
+    }
+    let is_text = may_be("string")
+        && !form.excludes.iter().any(|excluded| text.contains(excluded.as_str()))
+        && (form.may_break_off || !is_other || !breaks_off(text));
+    let word = match (form.python, text) {
+        (PythonValues::Words, "None") => may_be("null"),
+        (PythonValues::Words, "True" | "False") => may_be("boolean"),
+        _ => false,
+    };
+    let is_json = match serde_json::from_str::<Value>(text) {
+        _ if text != text.trim() => false,
+        Ok(Value::Null) => may_be("null"),
+        Ok(Value::Bool(_)) => may_be("boolean"),
+        Ok(Value::Array(items)) => may_be("array") && items.iter().all(Value::is_string),
+        _ => false,
+    };
+    is_text || word || is_json
+}
+
+/// Whether a text is pairs with the keys `a`, `b` and `c` in order, in every way to read it: slow and plain.
+fn is_pairs(text: &str, form: &PairForm, left: &[(&str, Vec<&str>)]) -> bool {
+    text.is_empty()
+        || left.iter().enumerate().any(|(place, (key, types))| {
+            let rest = after(text, &form.begin).into_iter().filter_map(|rest| rest.strip_prefix(key));
+            rest.flat_map(|rest| form.middles.iter().map(move |middle| (rest, middle))).any(
+                |(rest, middle)| {
+                    after(rest, &middle.parts).into_iter().any(|value| {
+                        let ends = value.char_indices().map(|(end, _)| end).chain([value.len()]);
+                        ends.filter(|&end| is_value(&value[..end], types, &middle.types, form)).any(|end| {
+                            let rests = after(&value[end..], &form.end);
+                            rests.into_iter().any(|rest| is_pairs(rest, form, &left[place + 1..]))
+                        })
+                    })
+                },
+            )
+        })
+}
+
+#[test]
+fn own_forms_are_those_of_the_naive_reader() {
+    let keys =
+        [("a", vec!["string"]), ("b", vec!["string", "null", "array"]), ("c", vec!["boolean", "null"])];
+    let of = json!({"type": "object", "properties": {
+        "a": {"type": "string"},
+        "b": {"type": ["string", "null", "array"], "items": {"type": "string"}},
+        "c": {"type": ["boolean", "null"]},
+    }});
+    let values = [
+        "", "x", "null", "None", "true", "True", "[]", "[\"a\"]", "[\"", "\"]", "[\"\\\"", "STOP", " ", "\n",
+    ];
+    let mut state = 7_u64;
+    let mut below = |most: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % most
+    };
+    for form in own_forms() {
+        let shown = |parts: &[MarkerPart]| {
+            let one = |part: &MarkerPart| match part {
+                MarkerPart::Text(text) => text.clone(),
+                MarkerPart::Token(names) => match &names.tokens[0] {
+                    TokenName::Text(name) => format!("⟦{name}⟧"),
+                    TokenName::Id(id) => format!("⟦{id}⟧"),
+                },
+                MarkerPart::Blank | MarkerPart::Spaces(_) => "\n".into(),
+            };
+            parts.iter().map(one).collect::<Vec<_>>()
+        };
+        let middles: Vec<_> = form.middles.iter().map(|middle| shown(&middle.parts).concat()).collect();
+        let (begin, end) = (shown(&form.begin).concat(), shown(&form.end));
+        let options = SchemaOptions {
+            pairs: Some(Arc::new(form.clone())),
+            whitespace: Whitespace::Compact,
+            closed: true,
+            ..SchemaOptions::default()
+        };
+        let mut running = Running::new(&rules(&of, &options)).unwrap();
+        let mut accepted = 0;
+        for _ in 0..3_000 {
+            let mut text = String::new();
+            for _ in 0..=below(2) {
+                text += &begin;
+                text += ["a", "b", "c"][below(3)];
+                text += &middles[below(middles.len())];
+                (0..=below(3)).for_each(|_| text += values[below(values.len())]);
+                text += &end[..end.len() - below(2).min(end.len() - 1)].concat();
+            }
+            if below(8) == 0 {
+                text.truncate(text.char_indices().nth(below(text.chars().count())).map_or(0, |(at, _)| at));
+                if text.matches('⟦').count() != text.matches('⟧').count() {
+                    continue;
+                }
+            }
+            let expected = is_pairs(&text, &form, &keys);
+            assert_eq!(running.accepts(&text), expected, "{text:?} {form:?}");
+            accepted += u32::from(expected && !text.is_empty());
+        }
+        assert!(accepted > 200, "{accepted}");
+    }
+}
+
+#[test]
+fn forms_are_values_and_wrong_ones_are_refused() {
+    for form in own_forms() {
+        let written = serde_json::to_string(&form).unwrap();
+        assert_eq!(serde_json::from_str::<PairForm>(&written).unwrap(), form);
+    }
+    let [good, ..] = own_forms();
+    let text = |text: &str| vec![MarkerPart::Text(text.into())];
+    let mut wrong = vec![good.clone(); 7];
+    wrong[0].middles.clear();
+    wrong[1].begin.clear();
+    wrong[2].end = vec![MarkerPart::Spaces(2)];
+    wrong[3].middles[0].types.push("integer".into());
+    wrong[4].begin = vec![MarkerPart::Text("x".into()); 300];
+    (wrong[5].item, wrong[5].middles[0].parts) = (Some("<p".into()), text(""));
+    wrong[6].excludes.push(String::new());
+    for form in wrong {
+        let options = SchemaOptions { pairs: Some(Arc::new(form)), ..SchemaOptions::default() };
+        let error = schema(&json!({"type": "object"}), &options).unwrap_err();
+        assert!(
+            error.to_string().contains("a form of pairs") || error.to_string().contains("a marker of"),
+            "{error}"
+        );
+    }
+    let named = |of: Value| {
+        let options = SchemaOptions {
+            pairs: Some(Arc::new(good.clone())),
+            label: Some("f".into()),
+            ..SchemaOptions::default()
+        };
+        schema(&of, &options).and_then(|schema| Running::new(&of_bodies([RuleBody::Json(schema)])))
+    };
+    assert!(named(json!({"type": "object"})).unwrap().accepts(""));
+    for (of, message) in [
+        (json!({"type": "object", "additionalProperties": true}), "arguments that have no name"),
+        (json!({"type": "object", "patternProperties": {"^a": true}}), "arguments that have no name"),
+        (json!({"allOf": [{"properties": {"a": true}}]}), "arguments that have no name"),
+        (json!({"type": "object", "required": ["a"]}), "\"a\" is required and not described"),
+        (json!({"type": "object", "minProperties": 1}), "no value is valid"),
+    ] {
+        let error = named(of).err().expect("an error").to_string();
+        assert!(error.contains(message) && error.contains("(at f)"), "{error}");
+    }
 }

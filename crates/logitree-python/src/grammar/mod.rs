@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use logitree::constraint::{query::bytewise, Constraint as _, Grammar, GrammarLimits};
 use logitree::grammar::ast::{GrammarNode, Syntax};
+use logitree::grammar::json_schema::SchemaOptions;
 use logitree::{Error, TokenId};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -174,6 +175,41 @@ impl PyGrammar {
         let grammar = PyGrammar::read(py, Syntax::JsonSchema { text, options, documents })?;
         sources::warn(py, &grammar.part.warnings())?;
         Ok(grammar)
+    }
+
+    /// The arguments of tools, each a name and the text of a schema: as JSON, or in a form that is described in JSON (the
+    /// core's `PairForm`). Objects of declared properties have no others, unless the schema speaks of others; options as of
+    /// `json_schema`.
+    #[staticmethod]
+    #[pyo3(signature = (tools, form=None, *, order="schema", whitespace="bounded", separators=None, numbers="any", ascii=false, lenient=false, draft=None, documents=None))]
+    #[allow(clippy::too_many_arguments)] // one each of Python's keywords
+    fn _arguments(
+        py: Python<'_>,
+        tools: Vec<(String, String)>,
+        form: Option<&str>,
+        order: &str,
+        whitespace: &str,
+        separators: Option<(String, String)>,
+        numbers: &str,
+        ascii: bool,
+        lenient: bool,
+        draft: Option<&str>,
+        documents: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<PyGrammar>> {
+        let mut options = sources::options(order, whitespace, separators, numbers, ascii, lenient, draft)?;
+        options.pairs = form.map(sources::pair_form).transpose()?;
+        options.closed = true;
+        let documents = documents.map_or(Ok(Vec::new()), sources::documents)?;
+        let read = || {
+            let one = |(name, text)| {
+                let options = SchemaOptions { label: Some(format!("tool {name}")), ..options.clone() };
+                GrammarNode::read(Syntax::JsonSchema { text, options, documents: documents.clone() })
+            };
+            tools.into_iter().map(one).collect::<logitree::Result<Vec<GrammarNode>>>()
+        };
+        let parts = py.detach(read).map_err(to_py)?;
+        parts.iter().try_for_each(|part| sources::warn(py, &part.warnings()))?;
+        Ok(parts.into_iter().map(PyGrammar::new).collect())
     }
 
     /// Any JSON value.

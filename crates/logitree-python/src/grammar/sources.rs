@@ -1,8 +1,9 @@
 //! What grammars are made from, as Python has it: texts, JSON, tokens, options. Conversions only.
 
 use std::ffi::CString;
+use std::sync::Arc;
 
-use logitree::grammar::json_schema::{Draft, KeyOrder, NumberSpelling, SchemaOptions, Whitespace};
+use logitree::grammar::json_schema::{Draft, KeyOrder, NumberSpelling, PairForm, SchemaOptions, Whitespace};
 use logitree::grammar::lazy::{TokenTrigger, Triggers};
 use logitree::grammar::rules::TokenName;
 use logitree::{Error, ErrorKind};
@@ -104,6 +105,12 @@ pub fn options(
         Ok(SchemaOptions { order, whitespace, separators, numbers, ascii, lenient, draft, ..unset })
     };
     read().map_err(to_py)
+}
+
+/// A form of arguments.
+pub fn pair_form(text: &str) -> PyResult<Arc<PairForm>> {
+    let read = serde_json::from_str(text);
+    read.map(Arc::new).map_err(|error| PyValueError::new_err(format!("no form of pairs: {error}")))
 }
 
 /// A token by its text or its id.

@@ -165,7 +165,7 @@ impl Search<'_> {
             named.filter(|(name, _)| is_required(name)).map(|&(_, part)| part).collect();
         let mut exprs = Exprs::new(1 << 18);
         exprs.set_fuel(FUEL_OF_ONE.min(self.fuel));
-        let mut table = RuleTable::new(Arc::new(self.schema.clone()), 0, &mut exprs).ok()?;
+        let mut table = RuleTable::new(Arc::new(self.schema.clone()), 0, None, &mut exprs).ok()?;
         parts.into_iter().find(|&part| {
             let is_dead =
                 table.forms.schema_of(part).and_then(|part| table.alive(part, &mut exprs)) == Ok(false);
@@ -326,7 +326,7 @@ fn is_dead(schema: Schema, fuel: &mut u64) -> Option<bool> {
     let given = FUEL_OF_ONE.min(*fuel);
     let mut exprs = Exprs::new(1 << 18);
     exprs.set_fuel(given);
-    let alive = RuleTable::new(Arc::new(schema), 0, &mut exprs).and_then(|mut table| {
+    let alive = RuleTable::new(Arc::new(schema), 0, None, &mut exprs).and_then(|mut table| {
         let schema = table.forms.schema_of(root)?;
         table.alive(schema, &mut exprs)
     });

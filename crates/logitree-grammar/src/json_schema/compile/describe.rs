@@ -3,6 +3,7 @@
 use super::super::normalize::{Facts, SchemaId, TRUE};
 use super::super::schema::{SchemaNode, TypeSet};
 use super::object::ObjectState;
+use super::pairs::{Marker, PairState};
 use super::rule_table::RuleTable;
 use super::{JsonState, MemberLabel};
 
@@ -38,12 +39,19 @@ impl RuleTable {
             }
             JsonState::RememberedPart(partial) => self.describe_partial(*partial),
             JsonState::Reading(..) => "a value".into(),
-            JsonState::Only(_) => "an array or object".into(),
-            JsonState::Pairs(s) => self.describe_object(s),
-            JsonState::Items(..) => "an item or the end of the array".into(),
-            JsonState::Middle(_) => "what follows the key".into(),
-            JsonState::Pair(value, _) => format!("a value{}", self.kind(value.schema)),
-            JsonState::PairEnd(_) => "the end of the value".into(),
+            JsonState::Paired(state) => self.describe_pairs(state),
+        }
+    }
+
+    fn describe_pairs(&self, state: &PairState) -> String {
+        match state {
+            PairState::Only(_) => "an array or object".into(),
+            PairState::Pairs(s) | PairState::Key(s) => self.describe_object(s),
+            PairState::Items(..) => "an item or the end of the array".into(),
+            PairState::Middle(_) => "what follows the key".into(),
+            PairState::Value(value, _) => format!("a value{}", self.kind(value.schema)),
+            PairState::End(_) | PairState::Marker(Marker::End, ..) => "the end of the value".into(),
+            PairState::Marker(..) => "what is around a key".into(),
         }
     }
 

@@ -12,6 +12,7 @@ use super::super::options::{is_separator, NumberSpelling, SchemaOptions, Whitesp
 use super::super::schema::TypeSet;
 use super::divisibility;
 use super::number_lexemes::{number_regex, one_of};
+use super::pair_lexemes::{without, PairLexemes};
 use super::unique::SingleValue;
 use crate::endings::free;
 use crate::expr::{Encoding, ExprId, Exprs, EMPTY, NOTHING};
@@ -38,11 +39,13 @@ pub(super) struct Lexemes {
     pub colon: ExprId,
     /// Whether strings are written in ASCII only.
     pub ascii: bool,
+    /// What is there beside JSON, where objects are pairs.
+    pub pairs: Option<PairLexemes>,
     spelling: NumberSpelling,
     /// The characters of any string in its one canonical spelling, without quotes.
     pub canonical: ExprId,
     /// The characters of any string in any spelling, without quotes.
-    any: ExprId,
+    pub(super) any: ExprId,
     quote: ExprId,
     /// One character of a string in any spelling.
     loose: ExprId,
@@ -88,18 +91,25 @@ impl Lexemes {
             let place = &PREPARED[2 * whitespace + usize::from(options.ascii)];
             if let Some((prepared, lexemes)) = place.get_or_init(|| prepared(options).ok()) {
                 if exprs.take_over(prepared)? {
-                    return Ok(Lexemes { spelling: options.numbers, ..lexemes.clone() });
+                    return Ok(Lexemes { spelling: options.numbers, ..lexemes.fresh() });
                 }
             }
         }
         Lexemes::made(options, exprs)
     }
 
+    /// The same for another schema.
+    pub(super) fn fresh(&self) -> Lexemes {
+        let (regexes, strings, numbers) = Default::default();
+        Lexemes { regexes, strings, numbers, ..*self }
+    }
+
     fn made(options: &SchemaOptions, exprs: &mut Exprs) -> Result<Lexemes> {
         let [open, close, comma, colon] = punctuation(options, exprs)?;
         let is_free = options.whitespace == Whitespace::Free && options.separators.is_none();
         let margin = match (&options.pairs, is_free && options.layout.is_none()) {
-            (Some(_), _) => some(open, exprs)?,
+            (Some(form), _) if form.has_blanks => some(open, exprs)?,
+            (Some(_), _) => None,
             (None, true) => Some(exprs.compile(&blank().repeat(1, None), Encoding::Utf8)?),
             (None, false) => None,
         };
@@ -111,6 +121,8 @@ impl Lexemes {
             _ => Some(exprs.compile(&free(&excludes, None), Encoding::Utf8)?),
         };
         let (canonical, any) = (exprs.any_text(Encoding::Json { ascii })?, exprs.repeat(loose, 0, None)?);
+        let form = options.pairs.as_ref();
+        let pairs = form.map(|form| PairLexemes::new(form, ascii, allowed, exprs)).transpose()?;
         Ok(Lexemes {
             open,
             close,
@@ -118,6 +130,7 @@ impl Lexemes {
             comma,
             colon,
             ascii,
+            pairs,
             spelling: options.numbers,
             canonical: without(allowed, canonical, exprs)?,
             any: without(allowed, any, exprs)?,
@@ -301,9 +314,7 @@ impl Lexemes {
         facts: Option<&Arc<StringFacts>>,
         exprs: &mut Exprs,
     ) -> Result<ExprId> {
-        let Some(facts) = facts else {
-            return self.quoted(self.any, exprs);
-        };
+        let Some(facts) = facts else { return self.in_quotes(self.any, exprs) };
         if let Some(&known) = self.strings.get(facts) {
             return Ok(known);
         }
@@ -312,17 +323,17 @@ impl Lexemes {
             && facts.not.is_empty()
             && facts.choices.is_empty();
         let made = if let Some(only) = &facts.only {
-            let spelled: Vec<_> = only.iter().flat_map(|&id| self.written(forms.texts.text(id))).collect();
+            let spelled: Vec<_> = only.iter().flat_map(|&id| self.spelled(forms.texts.text(id))).collect();
             let texts: Vec<_> = spelled.iter().map(|text| (text.as_slice(), EMPTY)).collect();
             exprs.literals(&texts)?
         } else if plain {
             let (min, max) = counts(facts)?;
             let counted = exprs.repeat(self.loose, min, max)?;
             let counted = without(self.allowed, counted, exprs)?;
-            self.quoted(counted, exprs)?
+            self.in_quotes(counted, exprs)?
         } else {
             let chars = self.chars(forms, Some(facts), Spelling::Canonical, exprs)?;
-            self.quoted(chars, exprs)?
+            self.in_quotes(chars, exprs)?
         };
         self.strings.insert(Arc::clone(facts), made);
         Ok(made)
@@ -422,7 +433,7 @@ impl Lexemes {
             SingleValue::Bool(true) => exprs.bytes(b"true"),
             SingleValue::Scalar(id) => match forms.texts.get(id) {
                 Scalar::Text(text) => {
-                    let spelled: Vec<_> = self.written(text).collect();
+                    let spelled: Vec<_> = self.spelled(text).collect();
                     let texts: Vec<_> = spelled.iter().map(|text| (text.as_slice(), EMPTY)).collect();
                     exprs.literals(&texts)
                 }
@@ -456,6 +467,9 @@ impl Lexemes {
             if facts.bools & bit & !without.map_or(0, |without| without.bools) != 0 {
                 all.push(exprs.bytes(text)?);
             }
+        }
+        if self.has_literals() && without.is_none() {
+            all.push(self.words(facts, exprs)?);
         }
         if facts.any_of(TypeSet::NUMBER) {
             let mut number = self.number(forms, facts.types, facts.number.as_ref(), exprs)?;
@@ -575,17 +589,6 @@ fn some(blank: ExprId, exprs: &mut Exprs) -> Result<Option<ExprId>> {
 /// One character of white space.
 fn blank() -> Regex {
     Regex::Set(CharSet::from_ranges([(9, 10), (13, 13), (32, 32)]))
-}
-
-/// The texts of `chars` without what is excluded.
-fn without(allowed: Option<ExprId>, chars: ExprId, exprs: &mut Exprs) -> Result<ExprId> {
-    match allowed {
-        None => Ok(chars),
-        Some(allowed) => {
-            let both = exprs.and(&[chars, allowed])?;
-            exprs.determined(both)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod liveness;
 mod number_lexemes;
 mod object;
 mod other_keys;
+mod pair_lexemes;
 mod pairs;
 mod remembered;
 mod rule_table;
@@ -35,15 +36,14 @@ use rustc_hash::FxHashMap;
 
 use super::normalize::{ScalarId, SchemaId};
 use super::schema::Schema;
-use crate::earley::{SameAfter, StateEdges, StateId, StateSource, ValueSource};
+use crate::earley::{SameAfter, StateEdges, StateId, StateSource, TokenSets, ValueSource};
 use crate::expr::{Exprs, Tag};
 use crate::{Error, ErrorKind, Result};
 use array::ArrayState;
 use object::ObjectState;
-use pairs::PairValue;
+use pairs::PairState;
 use remembered::{PartialId, PlaceId};
 use rule_table::{Interner, RuleTable};
-use transitions::Composite;
 use values::TextId;
 
 /// The first of JSON's states.
@@ -95,18 +95,8 @@ enum JsonState {
     RememberedPart(PartialId),
     /// In a lexeme of a state, after this text of it.
     Reading(StateId, TextId),
-    /// This array or object, then the end.
-    Only(Composite),
-    /// In an object that is written as pairs, at its beginning or after a pair.
-    Pairs(ObjectState),
-    /// In an array whose items are written as pairs are, and whether it has one.
-    Items(ArrayState, bool),
-    /// After the key of a pair.
-    Middle(PairValue),
-    /// In a pair before its value, after one of the form's ways to introduce it.
-    Pair(PairValue, u8),
-    /// After the value of a pair that is no text, before what ends it; then another state.
-    PairEnd(StateId),
+    /// In what is written as pairs.
+    Paired(PairState),
 }
 
 /// The states of all schemas, each with the number of its schema.
@@ -150,20 +140,16 @@ impl JsonRules {
         JsonRules { tables: Vec::new(), roots: FxHashMap::default(), states }
     }
 
-    /// What lenient schemas dropped during normalisation; loading adds its own warnings to the schema.
-    pub fn warnings(&self) -> impl Iterator<Item = &str> {
-        self.tables.iter().flat_map(|table| table.forms.warnings.iter().map(String::as_str))
-    }
-}
-
-impl ValueSource for JsonRules {
-    fn root(&mut self, schema: &Arc<Schema>, exprs: &mut Exprs) -> Result<Option<StateId>> {
-        let key = Arc::as_ptr(schema) as usize;
-        if let Some(&known) = self.roots.get(&key) {
-            return Ok(known);
-        }
+    /// Makes the tables of a schema.
+    fn compiled(
+        &mut self,
+        schema: &Arc<Schema>,
+        sets: &mut TokenSets,
+        exprs: &mut Exprs,
+    ) -> Result<Option<StateId>> {
         let number = self.tables.len() as u32;
-        let mut table = RuleTable::new(Arc::clone(schema), number, exprs)?;
+        let mut table = RuleTable::new(Arc::clone(schema), number, self.tables.last(), exprs)?;
+        table.token_sets = schema.named_tokens().map(|names| (names.clone(), sets.number(names))).collect();
         let schema = table.forms.schema_of(schema.root)?;
         let alive = table.alive(schema, exprs)?;
         table.check(schema, exprs)?;
@@ -171,15 +157,33 @@ impl ValueSource for JsonRules {
         if is_pairs {
             table.check_pairs(schema, exprs)?;
         }
+        let is_alive = alive && (!is_pairs || table.has_pairs(schema, exprs)?);
         let root = match table.lexemes.margin.is_some() || is_pairs {
             true => JsonState::Document(schema),
             false => JsonState::Value(schema),
         };
         self.tables.push(table);
-        let mut root = alive.then(|| self.states.id(number, root)).transpose()?;
-        if let (true, Some(state)) = (is_pairs, root) {
-            root = (!self.expand(state, exprs)?.edges.is_empty()).then_some(state);
+        is_alive.then(|| self.states.id(number, root)).transpose()
+    }
+
+    /// What lenient schemas dropped during normalisation; loading adds its own warnings to the schema.
+    pub fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.tables.iter().flat_map(|table| table.forms.warnings.iter().map(String::as_str))
+    }
+}
+
+impl ValueSource for JsonRules {
+    fn root(
+        &mut self,
+        schema: &Arc<Schema>,
+        sets: &mut TokenSets,
+        exprs: &mut Exprs,
+    ) -> Result<Option<StateId>> {
+        let key = Arc::as_ptr(schema) as usize;
+        if let Some(&known) = self.roots.get(&key) {
+            return Ok(known);
         }
+        let root = self.compiled(schema, sets, exprs).map_err(|error| schema.options.labelled(error))?;
         self.roots.insert(key, root);
         Ok(root)
     }
@@ -199,7 +203,7 @@ impl ValueSource for JsonRules {
     }
 
     fn contradiction(&self, schema: &Arc<Schema>) -> Error {
-        contradiction::error(schema)
+        schema.options.labelled(contradiction::error(schema))
     }
 }
 

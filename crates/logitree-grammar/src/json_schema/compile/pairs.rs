@@ -5,27 +5,27 @@
 //!                                                                           --value--> PairEnd --</parameter>--> Pairs ...
 //! ```
 //!
+//! A whole token in a marker is an edge of its own, with the states [`PairState::Marker`] around it.
+//!
 //! Which keys may come, and whether the object can be completed, is the same as for JSON. The naive version is the choice of
 //! all pairs in all orders (`tests/it/pairs.rs`).
 
 use std::sync::Arc;
 
 use super::super::normalize::{Facts, ScalarId, SchemaId};
-use super::super::pairs::PairForm;
+use super::super::pairs::{MarkerPart, PairForm, PythonValues};
 use super::super::schema::TypeSet;
-use super::array::NextItem;
+use super::array::{ArrayState, NextItem};
 use super::lexemes::Spelling;
 use super::object::ObjectState;
 use super::rule_table::RuleTable;
 use super::transitions::Composite;
 use super::{JsonState, JsonStates, END};
 use crate::earley::{Edge, LexemeTarget, StateEdges, StateId};
-use crate::endings::free;
 use crate::expr::{Encoding, ExprId, Exprs, EMPTY, NOTHING};
-use crate::{Error, ErrorKind, Result};
+use crate::rules::TokenNames;
+use crate::{CharSet, Error, ErrorKind, Regex, Result};
 
-/// Characters that a key cannot have.
-const RESERVED: [char; 6] = ['<', '>', '"', '\'', '/', '\\'];
 /// What a key is that the schema does not name.
 const NAME: &str = "[a-zA-Z_][a-zA-Z0-9_]*";
 
@@ -37,6 +37,48 @@ pub(super) struct PairValue {
     pub next: StateId,
     /// Whether it is an item.
     pub is_item: bool,
+}
+
+/// In what is written as pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum PairState {
+    /// This array or object as JSON, then the end.
+    Only(Composite),
+    /// In an object, at its beginning or after a pair.
+    Pairs(ObjectState),
+    /// In a pair after the last token of what begins it.
+    Key(ObjectState),
+    /// In a marker, before this part of it; then another state.
+    Marker(Marker, u8, StateId),
+    /// In an array whose items are written as pairs are, and whether it has one.
+    Items(ArrayState, bool),
+    /// After the key of a pair.
+    Middle(PairValue),
+    /// In a pair before its value, after one of the form's ways to introduce it.
+    Value(PairValue, u8),
+    /// After the value of a pair that is no text, before what ends it; then another state.
+    End(StateId),
+}
+
+/// A text around keys and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Marker {
+    /// Before a key.
+    Begin,
+    /// Between a key, or the beginning of an item, and a value: this one.
+    Middle(u8, bool),
+    /// After a value.
+    End,
+}
+
+impl Marker {
+    fn parts(self, form: &PairForm) -> &[MarkerPart] {
+        match self {
+            Marker::Begin => &form.begin,
+            Marker::Middle(way, _) => &form.middles[usize::from(way)].parts,
+            Marker::End => &form.end,
+        }
+    }
 }
 
 impl RuleTable {
@@ -56,7 +98,7 @@ impl RuleTable {
         let mut edges = Vec::new();
         for s in self.pair_objects(schema, exprs)? {
             if self.pair_keys(&s, exprs)? != NOTHING {
-                let callee = states.id(self.number, JsonState::Pairs(s))?;
+                let callee = self.paired(PairState::Pairs(s), states)?;
                 edges.push(Edge::Call { callee, back });
             }
         }
@@ -71,9 +113,33 @@ impl RuleTable {
         Ok(self.pair_objects(schema, exprs)?.iter().any(|s| self.object_may_end(s)))
     }
 
+    /// Whether an object of `schema` is a text that is not empty.
+    pub(super) fn has_pairs(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<bool> {
+        for s in self.pair_objects(schema, exprs)? {
+            for key in self.named_next(&s) {
+                if self.may_move(&s, key, exprs)? {
+                    return Ok(true);
+                }
+            }
+            if self.pair_keys(&s, exprs)? != NOTHING {
+                return Ok(true);
+            }
+        }
+        Ok(self.lexemes.margin.is_some() && self.pairs_may_be_empty(schema, exprs)?)
+    }
+
     /// Checks that each value that an object of `schema` names can be written.
     pub(super) fn check_pairs(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<()> {
+        let form = self.form()?;
         for s in self.pair_objects(schema, exprs)? {
+            if form.named_only && !self.others(s.object, exprs)?.is_empty() {
+                let message = "arguments that have no name in the schema";
+                let help = "name every argument, or use a form that writes arguments as JSON";
+                return Err(Error::new(ErrorKind::Constraint, message).help(help));
+            }
+            if form.writes_all(&self.forms.schema) {
+                continue;
+            }
             for key in 0..self.objects[s.object as usize].keys.len() as u32 {
                 let value = self.named_schema(s.object, key, exprs)?;
                 let id = self.objects[s.object as usize].keys[key as usize].id;
@@ -97,30 +163,30 @@ impl RuleTable {
     /// The edges of a state of pairs.
     pub(super) fn pair_edges(
         &mut self,
-        state: &JsonState,
+        state: PairState,
         states: &mut JsonStates,
         exprs: &mut Exprs,
     ) -> Result<StateEdges> {
         let form = self.form()?;
         let mut edges = Vec::new();
         let mut accepting = false;
-        match *state {
-            JsonState::Pairs(s) => {
+        match state {
+            PairState::Pairs(s) => {
                 accepting = !s.first && self.object_may_end(&s);
-                let keys = self.pair_keys(&s, exprs)?;
-                if keys != NOTHING {
-                    edges.push(Edge::Lexeme { expr: keys, to: LexemeTarget::ByTag });
-                }
+                edges.extend(self.before_key(&form, s, states, exprs)?);
             }
-            JsonState::Items(s, begun) => {
+            PairState::Key(s) => {
+                let from = last_token(&form.begin).map_or(0, |last| last + 1);
+                let keys = self.pair_keys(&s, exprs)?;
+                edges.push(self.key_edge(&form, (from, EMPTY), keys, exprs)?);
+            }
+            PairState::Items(s, begun) => {
                 accepting = begun && self.array_may_end(&s);
                 let mut all = Vec::new();
                 for NextItem { schema, next } in self.items(&s, exprs)? {
-                    let next = states.id(self.number, JsonState::Items(next, true))?;
-                    all.push(
-                        states
-                            .id(self.number, JsonState::Middle(PairValue { schema, next, is_item: true }))?,
-                    );
+                    let next = self.paired(PairState::Items(next, true), states)?;
+                    let value = PairValue { schema, next, is_item: true };
+                    all.push(self.paired(PairState::Middle(value), states)?);
                 }
                 if !all.is_empty() {
                     let to = LexemeTarget::State(self.either(all, states)?);
@@ -128,40 +194,145 @@ impl RuleTable {
                     edges.push(Edge::Lexeme { expr: exprs.bytes(begin.as_bytes())?, to });
                 }
             }
-            JsonState::Middle(value) => {
+            PairState::Middle(value) => {
                 for way in self.ways(value.schema, exprs)? {
-                    let to = states.id(self.number, JsonState::Pair(value, way))?;
-                    let expr = self.middle(&form, way, value.is_item, exprs)?;
-                    edges.push(Edge::Lexeme { expr, to: LexemeTarget::State(to) });
+                    let to = self.paired(PairState::Value(value, way), states)?;
+                    edges.push(self.marker(
+                        (Marker::Middle(way, value.is_item), 0),
+                        EMPTY,
+                        to,
+                        states,
+                        exprs,
+                    )?);
                 }
             }
-            JsonState::Pair(value, way) => edges = self.value_edges(&form, value, way, states, exprs)?,
-            JsonState::Only(composite) => {
+            PairState::Value(value, way) => edges = self.value_edges(&form, value, way, states, exprs)?,
+            PairState::Only(composite) => {
                 let mut edge = self.bracket(composite, states, exprs)?;
                 if let Edge::Lexeme { expr, .. } = &mut edge {
-                    *expr = exprs.concat(&[self.lexemes.open, *expr])?;
+                    *expr = exprs.concat(&[self.blanks(&form).0, *expr])?;
                 }
                 edges.push(edge);
             }
-            JsonState::PairEnd(next) => {
-                let end = exprs.bytes(form.end.as_bytes())?;
-                let expr = exprs.concat(&[self.lexemes.close, end])?;
-                edges.push(Edge::Lexeme { expr, to: LexemeTarget::State(next) });
+            PairState::End(next) => {
+                edges.push(self.marker((Marker::End, 0), self.blanks(&form).1, next, states, exprs)?);
             }
-            _ => {}
+            PairState::Marker(marker, from, to) => {
+                edges.push(self.marker((marker, from), EMPTY, to, states, exprs)?);
+            }
         }
         Ok(StateEdges { accepting, edges })
     }
 
-    /// The text between a key and its value.
-    fn middle(&mut self, form: &PairForm, way: u8, is_item: bool, exprs: &mut Exprs) -> Result<ExprId> {
-        let mut made = EMPTY;
-        for (place, part) in form.middles[usize::from(way)].parts.iter().enumerate() {
-            let cut = usize::from(is_item && place == 0);
-            let part = exprs.bytes(&part.as_bytes()[cut..])?;
-            made = if place == 0 { part } else { exprs.concat(&[made, self.lexemes.open, part])? };
+    /// The edge of a key, if one may come, or of the marker before it up to its last token.
+    fn before_key(
+        &mut self,
+        form: &PairForm,
+        s: ObjectState,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<Option<Edge>> {
+        let keys = self.pair_keys(&s, exprs)?;
+        if keys == NOTHING {
+            return Ok(None);
         }
-        Ok(made)
+        let blank = self.blanks(form).0;
+        if last_token(&form.begin).is_none() {
+            return Ok(Some(self.key_edge(form, (0, blank), keys, exprs)?));
+        }
+        let to = self.paired(PairState::Key(s), states)?;
+        Ok(Some(self.marker((Marker::Begin, 0), blank, to, states, exprs)?))
+    }
+
+    /// The edge of keys after the rest of the marker before them.
+    fn key_edge(
+        &self,
+        form: &PairForm,
+        (from, blank): (u8, ExprId),
+        keys: ExprId,
+        exprs: &mut Exprs,
+    ) -> Result<Edge> {
+        let (begin, _) = self.run(form, Marker::Begin, from, blank, exprs)?;
+        Ok(Edge::Lexeme { expr: exprs.concat(&[begin, keys])?, to: LexemeTarget::ByTag })
+    }
+
+    fn paired(&self, state: PairState, states: &mut JsonStates) -> Result<StateId> {
+        states.id(self.number, JsonState::Paired(state))
+    }
+
+    /// White space before and after a value.
+    fn blanks(&self, form: &PairForm) -> (ExprId, ExprId) {
+        if form.has_blanks {
+            (self.lexemes.open, self.lexemes.close)
+        } else {
+            (EMPTY, EMPTY)
+        }
+    }
+
+    /// The edge of what is left of a marker from a part on, with `before` in front of it; then `to`.
+    fn marker(
+        &mut self,
+        (marker, from): (Marker, u8),
+        before: ExprId,
+        to: StateId,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<Edge> {
+        let form = self.form()?;
+        let parts = match (marker, marker.parts(&form)) {
+            // What follows its last token is read with the key.
+            (Marker::Begin, parts) => &parts[..last_token(parts).map_or(0, |last| usize::from(last) + 1)],
+            (_, parts) => parts,
+        };
+        let (expr, until) = self.run(&form, marker, from, before, exprs)?;
+        let mut after = |part: u8| match usize::from(part) == parts.len() {
+            true => Ok(to),
+            false => self.paired(PairState::Marker(marker, part, to), states),
+        };
+        Ok(match parts.get(usize::from(until)) {
+            Some(MarkerPart::Token(names)) if expr == EMPTY => {
+                Edge::Tokens { set: self.token_set(names)?, to: after(until + 1)? }
+            }
+            None if expr == EMPTY => Edge::Jump { to },
+            _ => Edge::Lexeme { expr, to: LexemeTarget::State(after(until)?) },
+        })
+    }
+
+    /// `before` and the parts of a marker up to a token or the end, and where that is.
+    fn run(
+        &self,
+        form: &PairForm,
+        marker: Marker,
+        from: u8,
+        before: ExprId,
+        exprs: &mut Exprs,
+    ) -> Result<(ExprId, u8)> {
+        let mut made = vec![before];
+        let mut at = from;
+        for part in &marker.parts(form)[usize::from(from)..] {
+            made.push(match part {
+                MarkerPart::Text(text) => {
+                    let cut = usize::from(at == 0 && matches!(marker, Marker::Middle(_, true)));
+                    exprs.bytes(&text.as_bytes()[cut..])?
+                }
+                MarkerPart::Blank => self.lexemes.open,
+                MarkerPart::Spaces(most) => {
+                    let one = CharSet::from_ranges([(10, 10), (32, 32)]);
+                    exprs.compile(&Regex::Set(one).repeat(0, Some(*most)), Encoding::Utf8)?
+                }
+                MarkerPart::Token(_) => break,
+            });
+            at += 1;
+        }
+        Ok((exprs.concat(&made)?, at))
+    }
+
+    /// The number of a token that the form names.
+    fn token_set(&self, names: &TokenNames) -> Result<u32> {
+        let known = self.token_sets.iter().find(|(known, _)| known == names);
+        known.map(|&(_, number)| number).ok_or_else(|| {
+            Error::new(ErrorKind::Constraint, "the form of pairs names a token that the grammar does not")
+        })
     }
 
     /// The value of a pair after the middle of a way, and its end.
@@ -175,30 +346,29 @@ impl RuleTable {
     ) -> Result<Vec<Edge>> {
         let mut edges = Vec::new();
         let middle = &form.middles[usize::from(way)];
-        let end = states.id(self.number, JsonState::PairEnd(value.next))?;
-        let text = self.raw_text(form, value.schema, middle.set(), exprs)?;
+        let end = self.paired(PairState::End(value.next), states)?;
+        let [text, scalars] = self.pair_values(form, value.schema, middle.set(), exprs)?;
         if text != NOTHING {
-            edges.push(Edge::Lexeme { expr: text, to: LexemeTarget::State(value.next) });
+            edges.push(self.marker((Marker::End, 0), text, value.next, states, exprs)?);
         }
-        let scalars = self.plain_scalars(value.schema, middle.set(), exprs)?;
         if scalars != NOTHING {
-            let expr = exprs.concat(&[self.lexemes.open, scalars])?;
+            let expr = exprs.concat(&[self.blanks(form).0, scalars])?;
             edges.push(Edge::Lexeme { expr, to: LexemeTarget::State(end) });
         }
         for composite in self.composites_of(value.schema, middle.set(), exprs)? {
             let (callee, may_be_empty) = match composite {
-                composite if !middle.is_nested => (JsonState::Only(composite), false),
-                Composite::Object(s) => (JsonState::Pairs(s), self.object_may_end(&s)),
+                composite if !middle.is_nested => (PairState::Only(composite), false),
+                Composite::Object(s) => (PairState::Pairs(s), self.object_may_end(&s)),
                 Composite::Array(s) => {
                     if self.arrays[s.array as usize].unique.is_some() {
                         let message = "uniqueItems of an array that is not written as JSON";
                         let help = "leave it out, or use a form that writes arrays as JSON";
                         return Err(Error::new(ErrorKind::Constraint, message).help(help));
                     }
-                    (JsonState::Items(s, false), self.array_may_end(&s))
+                    (PairState::Items(s, false), self.array_may_end(&s))
                 }
             };
-            let callee = states.id(self.number, callee)?;
+            let callee = self.paired(callee, states)?;
             edges.push(Edge::Call { callee, back: end });
             if may_be_empty {
                 edges.push(Edge::Jump { to: end });
@@ -212,8 +382,7 @@ impl RuleTable {
         let form = self.form()?;
         let mut ways = Vec::new();
         for (way, middle) in form.middles.iter().enumerate() {
-            let has_any = self.raw_text(&form, schema, middle.set(), exprs)? != NOTHING
-                || self.plain_scalars(schema, middle.set(), exprs)? != NOTHING
+            let has_any = self.pair_values(&form, schema, middle.set(), exprs)? != [NOTHING; 2]
                 || !self.composites_of(schema, middle.set(), exprs)?.is_empty();
             if has_any {
                 ways.push(way as u8);
@@ -222,17 +391,33 @@ impl RuleTable {
         Ok(ways)
     }
 
-    /// The texts of `schema` as they are, with the end of the pair.
-    fn raw_text(
+    /// The texts of `schema` as they are, and its values that are no text, array or object, as far as they are of `types`.
+    fn pair_values(
         &mut self,
         form: &PairForm,
         schema: SchemaId,
         types: TypeSet,
         exprs: &mut Exprs,
-    ) -> Result<ExprId> {
-        if !types.has(TypeSet::STRING) {
-            return Ok(NOTHING);
+    ) -> Result<[ExprId; 2]> {
+        if let Some(&known) = self.pair_values.get(&(schema, types.0)) {
+            return Ok(known);
         }
+        let scalars = self.plain_scalars(form, schema, types, exprs)?;
+        let text = match types.has(TypeSet::STRING) {
+            true => self.raw_text(form, schema, (types, scalars), exprs)?,
+            false => NOTHING,
+        };
+        self.pair_values.insert((schema, types.0), [text, scalars]);
+        Ok([text, scalars])
+    }
+
+    fn raw_text(
+        &mut self,
+        form: &PairForm,
+        schema: SchemaId,
+        (types, scalars): (TypeSet, ExprId),
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
         let mut all = Vec::new();
         for facts in &*self.forms.normal(schema, exprs)? {
             if !facts.any_of(TypeSet::STRING) {
@@ -245,23 +430,33 @@ impl RuleTable {
                 false => chars,
             });
         }
-        let any = exprs.or(&all)?;
-        let without_end = exprs.compile(&free(&[&form.end], None), Encoding::Utf8)?;
-        let text = exprs.and(&[any, without_end])?;
-        if !exprs.is_alive(text)? {
-            return Ok(NOTHING);
+        let Some(texts) = self.lexemes.pairs else { return Ok(NOTHING) };
+        let mut parts = vec![exprs.or(&all)?, texts.free];
+        if let Some(whole) = texts.whole {
+            if scalars != NOTHING || !self.composites_of(schema, types, exprs)?.is_empty() {
+                parts.push(whole);
+            }
         }
-        let end = exprs.bytes(form.end.as_bytes())?;
-        exprs.concat(&[text, end])
+        let text = exprs.and(&parts)?;
+        Ok(if exprs.is_alive(text)? { text } else { NOTHING })
     }
 
     /// The values of `schema` of these types that are no text, array or object.
-    fn plain_scalars(&mut self, schema: SchemaId, types: TypeSet, exprs: &mut Exprs) -> Result<ExprId> {
+    fn plain_scalars(
+        &mut self,
+        form: &PairForm,
+        schema: SchemaId,
+        types: TypeSet,
+        exprs: &mut Exprs,
+    ) -> Result<ExprId> {
         let mut all = Vec::new();
         for facts in &*self.forms.normal(schema, exprs)? {
             let mut facts: Facts = facts.clone();
             facts.drop_types(TypeSet(TypeSet::ALL.0 & !types.0 | TypeSet::STRING.0));
             all.push(self.lexemes.scalars(&self.forms, &facts, None, exprs)?);
+            if form.python == PythonValues::Words {
+                all.push(self.lexemes.words(&facts, exprs)?);
+            }
         }
         exprs.or(&all)
     }
@@ -282,7 +477,6 @@ impl RuleTable {
 
     /// The keys that may come, each with its tag.
     fn pair_keys(&mut self, s: &ObjectState, exprs: &mut Exprs) -> Result<ExprId> {
-        let form = self.form()?;
         let mut named = Vec::new();
         for key in self.named_next(s) {
             if self.may_move(s, key, exprs)? {
@@ -307,26 +501,12 @@ impl RuleTable {
             }
         }
         let keys = exprs.or(&keys)?;
-        let begin = exprs.bytes(form.begin.as_bytes())?;
-        let all = exprs.concat(&[self.lexemes.open, begin, keys])?;
-        Ok(if exprs.is_alive(all)? { all } else { NOTHING })
+        Ok(if exprs.is_alive(keys)? { keys } else { NOTHING })
     }
 
     /// A key as the form writes it.
     fn written_key(&self, id: ScalarId) -> Result<String> {
-        let (text, form) = (self.forms.texts.text(id), self.form()?);
-        if form.has_entities && !text.is_empty() && !text.contains('\0') {
-            let text = text.replace('&', "&amp;").replace('"', "&quot;");
-            return Ok(text.replace('<', "&lt;").replace('>', "&gt;"));
-        }
-        if form.has_entities
-            || text.is_empty()
-            || text.contains(|c: char| c.is_whitespace() || RESERVED.contains(&c))
-        {
-            let message = format!("the key {:?} cannot be written without quotes", &**text);
-            return Err(Error::new(ErrorKind::Constraint, message).help("name it otherwise"));
-        }
-        Ok(text.to_string())
+        self.form()?.written(self.forms.texts.text(id))
     }
 
     /// The state after a key: its value in each way, then the other pairs.
@@ -339,12 +519,17 @@ impl RuleTable {
     ) -> Result<StateId> {
         let mut all = Vec::new();
         for way in self.moves(s, key, exprs)? {
-            let next = states.id(self.number, JsonState::Pairs(way.next))?;
+            let next = self.paired(PairState::Pairs(way.next), states)?;
             let value = PairValue { schema: way.schema, next, is_item: false };
-            all.push(states.id(self.number, JsonState::Middle(value))?);
+            all.push(self.paired(PairState::Middle(value), states)?);
         }
         self.either(all, states)
     }
+}
+
+/// Where the last token of a marker is among its parts.
+fn last_token(parts: &[MarkerPart]) -> Option<u8> {
+    parts.iter().rposition(|part| matches!(part, MarkerPart::Token(_))).map(|place| place as u8)
 }
 
 /// No text of a value can be written.

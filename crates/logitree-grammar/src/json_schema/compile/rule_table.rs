@@ -15,6 +15,7 @@ use super::object::ObjectRule;
 use super::remembered::Memory;
 use super::transitions::{Composite, KeyTags};
 use crate::expr::{ExprId, Exprs};
+use crate::rules::TokenNames;
 use crate::{Chunks, IdTable, Result};
 
 /// The tables of one schema.
@@ -28,10 +29,14 @@ pub(super) struct RuleTable {
     pub sets: ListInterner,
     pub memory: Memory,
     pub key_tags: KeyTags,
+    /// The tokens that values are written with, and the numbers of these sets.
+    pub token_sets: Vec<(TokenNames, u32)>,
     object_ids: FxHashMap<Arc<ObjectFacts>, u32>,
     array_ids: FxHashMap<Arc<ArrayFacts>, u32>,
     pub composites: FxHashMap<SchemaId, Arc<[Composite]>>,
     pub scalars: FxHashMap<SchemaId, ExprId>,
+    /// The texts and scalars of values of pairs, by schema and types.
+    pub pair_values: FxHashMap<(SchemaId, u8), [ExprId; 2]>,
     pub verdicts: FxHashMap<LivenessQuery, Liveness>,
     /// How many queries are open.
     pub depth: u32,
@@ -44,8 +49,18 @@ pub(super) struct RuleTable {
 }
 
 impl RuleTable {
-    pub(super) fn new(schema: Arc<Schema>, number: u32, exprs: &mut Exprs) -> Result<RuleTable> {
-        let lexemes = Lexemes::new(&schema.options, exprs)?;
+    /// Tables that nothing is in yet; `like` are others.
+    pub(super) fn new(
+        schema: Arc<Schema>,
+        number: u32,
+        like: Option<&RuleTable>,
+        exprs: &mut Exprs,
+    ) -> Result<RuleTable> {
+        let like = like.filter(|like| like.forms.schema.options.writes_as(&schema.options));
+        let lexemes = match like {
+            Some(like) => like.lexemes.fresh(),
+            None => Lexemes::new(&schema.options, exprs)?,
+        };
         let order = schema.options.order;
         Ok(RuleTable {
             number,
@@ -57,10 +72,12 @@ impl RuleTable {
             sets: ListInterner::default(),
             memory: Memory::default(),
             key_tags: KeyTags::default(),
+            token_sets: Vec::new(),
             object_ids: FxHashMap::default(),
             array_ids: FxHashMap::default(),
             composites: FxHashMap::default(),
             scalars: FxHashMap::default(),
+            pair_values: FxHashMap::default(),
             verdicts: FxHashMap::default(),
             depth: 0,
             oldest_dependency: u32::MAX,

@@ -9,6 +9,7 @@ use super::super::normalize::{ScalarId, SchemaId};
 use super::super::schema::TypeSet;
 use super::array::{ArrayState, NextItem};
 use super::object::ObjectState;
+use super::pairs::PairState;
 use super::rule_table::RuleTable;
 use super::unique::UniqueItems;
 use super::{JsonState, JsonStates, MemberLabel, END};
@@ -118,12 +119,7 @@ impl RuleTable {
             }
             JsonState::RememberedPart(partial) => return self.part_edges(partial, states, exprs),
             JsonState::Reading(..) => {}
-            JsonState::Only(_)
-            | JsonState::Pairs(_)
-            | JsonState::Items(..)
-            | JsonState::Middle(_)
-            | JsonState::Pair(..)
-            | JsonState::PairEnd(_) => return self.pair_edges(state, states, exprs),
+            JsonState::Paired(state) => return self.pair_edges(state, states, exprs),
         }
         Ok(StateEdges { accepting: false, edges })
     }
@@ -156,8 +152,10 @@ impl RuleTable {
                 let composite = self.composites(schema, exprs)?[place];
                 self.opened(composite, tag, states, exprs)
             }
-            JsonState::Only(composite) => self.opened(composite, tag, states, exprs),
-            JsonState::Pairs(ref s) => self.pair_of(s, self.key_of(s.object, tag), states, exprs),
+            JsonState::Paired(PairState::Only(composite)) => self.opened(composite, tag, states, exprs),
+            JsonState::Paired(PairState::Pairs(ref s) | PairState::Key(ref s)) => {
+                self.pair_of(s, self.key_of(s.object, tag), states, exprs)
+            }
             JsonState::Remembered(place, schema) => {
                 self.remembered_target((place, schema), edge, tag, states, exprs)
             }
@@ -168,10 +166,7 @@ impl RuleTable {
             | JsonState::Member { .. }
             | JsonState::Either(_)
             | JsonState::Reading(..)
-            | JsonState::Items(..)
-            | JsonState::Middle(_)
-            | JsonState::Pair(..)
-            | JsonState::PairEnd(_) => Ok(END),
+            | JsonState::Paired(_) => Ok(END),
         }
     }
 
@@ -291,7 +286,7 @@ impl RuleTable {
                         foreign = Arc::clone(&self.objects[s.object as usize].foreign);
                         chars = self.beside_foreign(s.object, exprs)?;
                     }
-                    let text = self.lexemes.quoted(chars, exprs)?;
+                    let text = self.lexemes.in_quotes(chars, exprs)?;
                     let tail = self.key_end(s.object, key, exprs)?;
                     keys.push(exprs.concat(&[text, tail])?);
                 }
@@ -299,29 +294,27 @@ impl RuleTable {
         }
         let named = named.into_iter().map(|key| self.objects[s.object as usize].keys[key as usize].id);
         let named: Vec<ScalarId> = named.chain(foreign.iter().copied()).collect();
-        keys.insert(0, self.listed_keys(&named, exprs)?);
+        let mut texts = Vec::with_capacity(named.len());
+        for &id in &named {
+            let tail = self.named_end(id, exprs)?;
+            texts.extend(self.lexemes.spelled(self.forms.texts.text(id)).map(|text| (text, tail)));
+        }
+        keys.insert(0, listed(&texts, exprs)?);
         let keys = exprs.or(&keys)?;
         let before = if s.first { self.lexemes.open } else { self.lexemes.comma };
         ways.push(exprs.concat(&[before, keys])?);
         exprs.or(&ways)
     }
 
-    /// These named keys of an object, each with its colon and tag.
+    /// These named keys of an object that is remembered, each with its colon and tag.
     pub(super) fn named_lexeme(&mut self, object: u32, keys: &[u32], exprs: &mut Exprs) -> Result<ExprId> {
-        let all = &self.objects[object as usize].keys;
-        let keys: Vec<ScalarId> = keys.iter().map(|&key| all[key as usize].id).collect();
-        self.listed_keys(&keys, exprs)
-    }
-
-    /// These keys, each with its colon and tag.
-    fn listed_keys(&mut self, keys: &[ScalarId], exprs: &mut Exprs) -> Result<ExprId> {
-        let mut named = Vec::with_capacity(keys.len());
-        for &id in keys {
+        let mut texts = Vec::with_capacity(keys.len());
+        for &key in keys {
+            let id = self.objects[object as usize].keys[key as usize].id;
             let tail = self.named_end(id, exprs)?;
-            named.extend(self.lexemes.written(self.forms.texts.text(id)).map(|text| (text, tail)));
+            texts.extend(self.lexemes.written(self.forms.texts.text(id)).map(|text| (text, tail)));
         }
-        let texts: Vec<_> = named.iter().map(|(text, tail)| (text.as_slice(), *tail)).collect();
-        exprs.literals(&texts)
+        listed(&texts, exprs)
     }
 
     /// The colon and the tag of a key; `key` counts the named keys, then the others.
@@ -445,4 +438,10 @@ impl RuleTable {
             _ => states.id(self.number, JsonState::Either(all.into())),
         }
     }
+}
+
+/// Texts, each with what follows it.
+fn listed(texts: &[(Vec<u8>, ExprId)], exprs: &mut Exprs) -> Result<ExprId> {
+    let texts: Vec<_> = texts.iter().map(|(text, tail)| (text.as_slice(), *tail)).collect();
+    exprs.literals(&texts)
 }

@@ -12,6 +12,18 @@ use super::loader::{SchemaLoader, SubschemaSite};
 use super::problems::SchemaFault;
 use crate::Regex;
 
+/// What may name keys of an object, beside its own `properties`.
+const NAMING: [Keyword; 8] = [
+    Keyword::Ref,
+    Keyword::DynamicRef,
+    Keyword::RecursiveRef,
+    Keyword::AllOf,
+    Keyword::AnyOf,
+    Keyword::OneOf,
+    Keyword::PatternProperties,
+    Keyword::UnevaluatedProperties,
+];
+
 /// Reads the object at `site`.
 pub(super) fn read(loader: &mut SchemaLoader<'_>, site: SubschemaSite) -> SchemaNode {
     let mut fields = Fields::new(loader, site);
@@ -198,6 +210,19 @@ impl Fields<'_, '_> {
         (read != ItemsKeyword::default()).then_some(read)
     }
 
+    /// Whether an object has no keys but those that are named, although the schema does not say so.
+    fn is_closed(&self) -> bool {
+        let options = self.loader.options;
+        let is_named_only = options.pairs.as_ref().is_some_and(|form| form.named_only);
+        let is_whole = self.site.document == 0 && self.site.at == ROOT;
+        let is_set = |&keyword: &Keyword| self.get(keyword).is_some();
+        !is_set(&Keyword::AdditionalProperties)
+            && (options.closed
+                && is_set(&Keyword::Properties)
+                && !self.loader.open.contains(&(self.site.document, self.site.at))
+                || is_named_only && is_whole && !NAMING.iter().any(is_set))
+    }
+
     fn objects(&mut self, out: &mut Keywords) {
         out.properties = self.named(Keyword::Properties);
         let mut unread = false;
@@ -215,7 +240,10 @@ impl Fields<'_, '_> {
         }
         // Where it is not known which keys the patterns take, it is not known which ones are left.
         if !unread {
-            out.additional_properties = self.telling(Keyword::AdditionalProperties);
+            out.additional_properties = match self.is_closed() {
+                true => Some(self.loader.nothing(self.site)),
+                false => self.telling(Keyword::AdditionalProperties),
+            };
             out.unevaluated_properties = self.telling(Keyword::UnevaluatedProperties);
         }
         out.property_names = self.subschema(Keyword::PropertyNames).filter(|&id| !self.loader.is_true(id));
@@ -239,6 +267,7 @@ impl Fields<'_, '_> {
                         out.dependent_required.push((name, texts));
                     }
                 } else {
+                    self.loader.open.insert((self.site.document, value));
                     let id = self.schema(value);
                     if !self.loader.is_true(id) {
                         self.in_place.push((value, id));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::super::{Schema, SchemaNode, SchemaOptions, SubschemaId};
 use super::dialect::Keyword;
@@ -49,13 +49,15 @@ enum FirstLook {
 
 /// A schema that is being read.
 pub(super) struct SchemaLoader<'d> {
-    options: &'d SchemaOptions,
+    pub options: &'d SchemaOptions,
     pub registry: SchemaRegistry<'d>,
     pub languages: StringLanguages,
     /// Whether an `unevaluated*` may occur: then keywords that allow everything still matter.
     pub keeps: bool,
     /// Nodes into which something was dropped.
     pub lossy: Vec<SubschemaId>,
+    /// Values with schemas of an object that has other keys than they name: those of `dependentSchemas`.
+    pub open: FxHashSet<(u32, ValueId)>,
     scopes: Scopes,
     nodes: Vec<Option<SchemaNode>>,
     sites: Vec<SubschemaSite>,
@@ -84,6 +86,7 @@ impl<'d> SchemaLoader<'d> {
             languages: StringLanguages::default(),
             keeps,
             lossy: Vec::new(),
+            open: FxHashSet::default(),
             scopes: Scopes::default(),
             nodes: Vec::with_capacity(size),
             sites: Vec::with_capacity(size),
@@ -205,6 +208,14 @@ impl<'d> SchemaLoader<'d> {
         for site in followed {
             self.ids.insert(site.key(), id);
         }
+        id
+    }
+
+    /// A node inside of `site` that allows nothing.
+    pub fn nothing(&mut self, site: SubschemaSite) -> SubschemaId {
+        let id = SubschemaId::new(self.nodes.len());
+        self.nodes.push(Some(SchemaNode::False));
+        self.sites.push(site);
         id
     }
 

@@ -32,7 +32,12 @@ pub(crate) use document::SchemaPlaces;
 /// [`Constraint`](crate::ErrorKind::Constraint): the text is not JSON, or a reached keyword is malformed, cannot be
 /// honoured, or refers to nothing: all of them in one message, each with its JSON pointer. With `options.lenient` the
 /// latter are dropped and named in [`Schema::warnings`]. [`Limit`](crate::ErrorKind::Limit): a document is too large
-/// or too deeply nested, or too many subschemas are reached.
+/// or too deeply nested, or too many subschemas are reached. With a form of pairs also a key that it cannot write.
 pub fn load(text: &str, options: &SchemaOptions, documents: &[(String, String)]) -> Result<Schema> {
-    loader::SchemaLoader::new(text, options, documents)?.load()
+    let read = || {
+        let schema = loader::SchemaLoader::new(text, options, documents)?.load()?;
+        options.pairs.as_ref().map_or(Ok(()), |form| form.check(&schema))?;
+        Ok(schema)
+    };
+    read().map_err(|error| options.labelled(error))
 }

@@ -5,10 +5,13 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use super::data::{files, read, suite, unpacked, DRAFTS};
+use super::random::{document, value};
 use super::validate::is_valid;
+use super::{from_value, Dice};
 use crate::json_schema::{self as json, Draft, Schema, SchemaNode, SchemaOptions};
 use crate::{Error, ErrorKind};
 use serde::Deserialize;
+use serde_json::Value;
 
 #[derive(Deserialize)]
 struct Corpus {
@@ -313,4 +316,57 @@ fn wrong_documents_are_refused_in_time() {
     let pattern = r"(?:\\[]b[^]|\\BAx(?<=a{2,3<=a{b[^]|\\B2,'},3})=$)[^]*";
     let many: Vec<String> = (0..30).map(|n| format!(r#"{{"pattern": "[^]{{{n},}}{pattern}"}}"#)).collect();
     assert_eq!(in_time(&format!(r#"{{"allOf": [{}]}}"#, many.join(","))).unwrap_err(), ErrorKind::Constraint);
+}
+
+/// The schema with `additionalProperties` where objects of declared properties say nothing of others, written into its text.
+fn closed(of: &Value) -> Value {
+    let Value::Object(keywords) = of else { return of.clone() };
+    let mut made = keywords.clone();
+    for (keyword, inner) in &mut made {
+        *inner = match (keyword.as_str(), &*inner) {
+            ("$defs" | "properties" | "patternProperties", Value::Object(named)) => {
+                named.iter().map(|(name, of)| (name.clone(), closed(of))).collect()
+            }
+            ("dependentSchemas", Value::Object(named)) => {
+                let open = |of: &Value| match closed(of) {
+                    Value::Object(mut inner) if of.get("additionalProperties").is_none() => {
+                        inner.remove("additionalProperties");
+                        Value::Object(inner)
+                    }
+                    other => other,
+                };
+                named.iter().map(|(name, of)| (name.clone(), open(of))).collect()
+            }
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(all)) => {
+                all.iter().map(closed).collect()
+            }
+            ("enum" | "const" | "required" | "dependentRequired" | "type", inner) => inner.clone(),
+            (_, inner) => closed(inner),
+        };
+    }
+    if keywords.contains_key("properties") {
+        made.entry("additionalProperties").or_insert(false.into());
+    }
+    Value::Object(made)
+}
+
+#[test]
+fn closed_objects_are_those_with_additional_properties_written_out() {
+    let options = SchemaOptions { closed: true, ..SchemaOptions::default() };
+    let (mut run, mut apart) = (0, 0);
+    for seed in 0..600_u64 {
+        let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
+        let of = document(&mut dice);
+        let slow = from_value(&closed(&of), &SchemaOptions::default(), &[]);
+        let (Ok(slow), Ok(open)) = (slow, from_value(&of, &SchemaOptions::default(), &[])) else { continue };
+        let fast = from_value(&of, &options, &[]).unwrap();
+        run += 1;
+        for _ in 0..30 {
+            let value = value(&mut dice, 3);
+            let is_fine = is_valid(&fast, &value).unwrap();
+            assert_eq!(is_fine, is_valid(&slow, &value).unwrap(), "{of} {value}");
+            apart += usize::from(is_fine != is_valid(&open, &value).unwrap());
+        }
+    }
+    assert!(run > 400 && apart > 100, "{apart} values differ under {run} schemas");
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::{JsonRules, KeyOrder, Schema, SchemaOptions, Whitespace};
-use crate::earley::{Machine, MachineLimits, ValueSource, DEAD};
+use crate::earley::{Machine, MachineLimits, TokenSets, ValueSource, DEAD};
 use crate::expr::Exprs;
 use crate::Result;
 
@@ -32,7 +32,7 @@ fn compact(order: KeyOrder) -> SchemaOptions {
 fn machine(schema: &Arc<Schema>) -> Result<Option<Machine>> {
     let mut exprs = Exprs::new(1 << 20);
     let mut values = JsonRules::new();
-    match values.root(schema, &mut exprs)? {
+    match values.root(schema, &mut TokenSets::default(), &mut exprs)? {
         Some(root) => Ok(Some(Machine::new(Box::new(values), root, exprs, MachineLimits::default())?)),
         None => Ok(None),
     }

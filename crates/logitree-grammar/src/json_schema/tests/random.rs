@@ -28,7 +28,7 @@ fn scalar(dice: &mut Dice) -> Value {
     }
 }
 
-fn value(dice: &mut Dice, depth: usize) -> Value {
+pub(super) fn value(dice: &mut Dice, depth: usize) -> Value {
     match dice.next(if depth == 0 { 4 } else { 10 }) {
         0..=3 => scalar(dice),
         4..=6 => (0..dice.next(4)).map(|_| value(dice, depth - 1)).collect(),
@@ -55,7 +55,7 @@ fn keys(dice: &mut Dice) -> Vec<&'static str> {
 }
 
 /// A schema with two definitions that it and they may refer to.
-fn document(dice: &mut Dice) -> Value {
+pub(super) fn document(dice: &mut Dice) -> Value {
     let definitions = json!({"a": schema(dice, 2), "b": schema(dice, 1)});
     match schema(dice, 3) {
         Value::Object(mut object) => {
