@@ -112,18 +112,35 @@ def of_module(name: str) -> list[str]:
     """A module's names, then the members of its classes that the package does not have itself."""
     module = importlib.import_module(f"logitree.{name}")
     texts = texts_of(module)
+    later = derived_later(module)
     out = ["", f"## logitree.{name}", "", first_paragraph(inspect.getdoc(module) or "")]
     names = sorted(public(module))
     if names:
         out += ["", "| name | is |", "|---|---|"]
         for one in names:
-            thing = getattr(module, one)
-            out.append(f"| `{one}` | {texts.get(one) or about(thing) or of_type(type(thing).__name__)} |")
+            thing = later.get(one) or getattr(module, one)
+            text = thing if isinstance(thing, str) else about(thing) or of_type(type(thing).__name__)
+            out.append(f"| `{one}` | {texts.get(one) or text} |")
     for one in names:
+        if one in later:
+            continue
         thing = getattr(module, one)
         if inspect.isclass(thing) and vars(logitree).get(one) is not thing:
             out += members(f"{name}.{one}", thing)
     return out
+
+
+def derived_later(module: types.ModuleType) -> dict[str, str]:
+    """The classes that derive from another package's, with their texts, read from the source: that may be absent.
+
+    A module lists them as `_MODULES`, each with the private module that has it. Their members are those of the base.
+    """
+    made: dict[str, str] = {}
+    for name, private in getattr(module, "_MODULES", {}).items():
+        source = (Path(module.__path__[0]) / f"{private}.py").read_text(encoding="utf-8")
+        classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
+        made[name] = first_paragraph(ast.get_docstring(classes[name]) or "")
+    return made
 
 
 def texts_of(module: types.ModuleType) -> dict[str, str]:

@@ -1561,7 +1561,19 @@ class Grammar(Constraint):
     @staticmethod
     def _read(written: str, value: Any = None) -> Grammar: ...
     @staticmethod
-    def _arguments(tools: Sequence[tuple[str, str]], form: str | None = None, **options: Any) -> list[Grammar]: ...
+    def _arguments(
+        tools: Sequence[tuple[str, str]],
+        form: str | None = None,
+        *,
+        order: Literal["schema", "any"] = "schema",
+        whitespace: Literal["bounded", "compact", "free"] = "bounded",
+        separators: tuple[str, str] | None = None,
+        numbers: Literal["any", "plain"] = "any",
+        ascii: bool = False,
+        lenient: bool = False,
+        draft: Literal["2020-12", "2019-09", "7", "6", "4"] | None = None,
+        documents: Mapping[str, Any] | None = None,
+    ) -> list[Grammar]: ...
     def _with_value(self, value: Any) -> Grammar: ...
     def _names_text(self, vocabulary: Vocabulary) -> bool: ...
     def value(self, text: str, tokens: Sequence[int], /) -> Any:
