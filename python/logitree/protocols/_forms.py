@@ -91,7 +91,7 @@ _PYTHON = Bare(
 
 def bare(calls: Calls) -> Bare | None:
     """How calls of a form begin if they have no marker; None if they have one."""
-    if calls.trigger == "[":
+    if calls.trigger == "[" and (calls.keywords or calls.in_object):
         return _PYTHON if calls.keywords else _OBJECTS
     return _OBJECT if calls.trigger == OBJECT else None
 
