@@ -123,7 +123,7 @@ def test_drawn_values_are_valid(protocol: Protocol) -> None:
         whole = {"anyOf": [{"$ref": "#/$defs/a"}], "$defs": {**DEFS, "a": schema}}
         oracle = jsonschema.Draft202012Validator(whole, format_checker=jsonschema.Draft202012Validator.FORMAT_CHECKER)
         matcher = protocol.constraint(tools=tools, tool_choice="f").matcher(vocab)
-        begin, _, end = called(protocol, "|").partition("|")
+        begin, _, end = called(protocol, "§").partition("§")
         matcher.accept_many(spelled(begin, vocab, random.Random(0), markers=True))
         closing = spelled(end, vocab, random.Random(0), markers=True)
         for seed in range(40):
@@ -229,7 +229,7 @@ def test_literals_mean_what_python_reads(schema: dict[str, Any]) -> None:
         "[]",
         "'k': ",
     ]
-    begin, _, end = called(protocol, "|").partition("|")
+    begin, _, end = called(protocol, "§").partition("§")
     matcher = constraint.matcher(vocab)
     matcher.accept_many(spelled(begin, vocab, random.Random(0), markers=True))
     closing, drawn = spelled(end, vocab, random.Random(0), markers=True), 0

@@ -66,6 +66,10 @@ PARSERS: dict[str, tuple[str, str | None]] = {
     "xlam": ("xlam", None),
     "lfm_2": ("lfm2", None),
     "olmo_3": ("olmo3", None),
+    "hunyuan_4": ("hy_v4", "hy_v4"),
+    "k2_horizon": ("k2_horizon", "k2_horizon"),
+    "dots": ("dots", None),
+    "mimo": ("mimo", "mimo"),
 }
 """Our names, and those of vLLM's parsers of calls and of reasoning.
 

@@ -25,6 +25,9 @@ _TAGS = Calls("<tool_call>", '<tool_call>\n{"name": "', '", "arguments": ', "}\n
 _LIST = Calls("[TOOL_CALLS]", '{"name": "', '", "arguments": ', "}", begin="[TOOL_CALLS][", separator=", ", end="]")
 _PLUGIN = '<|action_start|><|plugin|>\n{"name": "'
 _PYTHON = Calls("[", "", "(", ")", begin="[", separator=", ", end="]", keywords=True)
+_GLM_PAIRS = Pairs("<arg_key>", "</arg_key><arg_value>", "</arg_value>")
+_HY4 = tuple(f"<{slash}{word}>" for word in ("tool_calls", "tool_call", "arg_key", "arg_value") for slash in ("", "/"))
+_IFM = ("think", "tool_calls", "tool_call", "arg_key", "arg_value")
 _HY3 = tuple(
     f"<{name}:opensource>"
     for word in ("think", "tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value")
@@ -87,7 +90,7 @@ _GLM_4_7 = Protocol(
         head="<tool_call>",
         middle="",
         tail="</tool_call>",
-        pairs=Pairs("<arg_key>", "</arg_key><arg_value>", "</arg_value>"),
+        pairs=_GLM_PAIRS,
     ),
     turn_end=("<|user|>", "<|observation|>", "<|endoftext|>"),
     template=(("<arg_key>", "</arg_key><arg_value>"),),
@@ -314,6 +317,73 @@ PROTOCOLS: tuple[Protocol, ...] = (
         turn_end=("<｜hy_eos:opensource｜>",),
         template=(("<tool_sep{}>", "<arg_key{}>"),),
         tokens=(("<tool_sep:opensource>", "<arg_key:opensource>", "<tool_calls:opensource>"),),
+    ),
+    replace(
+        _QWEN3,
+        name="hunyuan_4",
+        models=("Hunyuan 4", "Hy4"),
+        markers=("<think>", "</think>", *_HY4),
+        reasoning=_THINK_CLOSE,
+        calls=Calls(
+            trigger="<tool_calls>",
+            begin="<tool_calls>",
+            head="<tool_call>",
+            middle="",
+            tail="</tool_call>",
+            end="</tool_calls>",
+            pairs=_GLM_PAIRS,
+        ),
+        turn_end=(),
+        template=(("<tool_calls>", "<arg_key>"),),
+        tokens=(("<tool_calls>", "<arg_key>", "<arg_value>"),),
+    ),
+    Protocol(
+        name="k2_horizon",
+        models=("K2 Horizon",),
+        markers=tuple(f"<{slash}ifm|{word}>" for word in _IFM for slash in ("", "/")),
+        reasoning=Block("<ifm|think>", "</ifm|think>"),
+        calls=Calls(
+            trigger="<ifm|tool_calls>",
+            begin="<ifm|tool_calls>",
+            head="<ifm|tool_call>",
+            middle="",
+            tail="</ifm|tool_call>",
+            end="</ifm|tool_calls>",
+            pairs=Pairs("<ifm|arg_key>", "</ifm|arg_key><ifm|arg_value>", "</ifm|arg_value>"),
+        ),
+        template=(("<ifm|tool_calls>", "<ifm|arg_key>"),),
+        tokens=(("<ifm|tool_calls>", "<ifm|arg_key>"),),
+    ),
+    Protocol(
+        name="dots",
+        models=("dots",),
+        markers=("<dots_function_call>", "</dots_function_call>"),
+        calls=Calls(
+            trigger="<dots_function_call>",
+            begin="<dots_function_call>\n",
+            head='<invoke name="',
+            middle='">\n',
+            tail="</invoke>\n",
+            end="</dots_function_call>",
+            pairs=Pairs('<parameter name="', '">', "</parameter>\n"),
+        ),
+        template=(("<dots_function_call>",),),
+        tokens=(("<dots_function_call>",),),
+    ),
+    replace(
+        _QWEN3,
+        name="mimo",
+        models=("MiMo V2",),
+        reasoning=_THINK_CLOSE,
+        calls=replace(
+            _TAGS,
+            head="<tool_call><function=",
+            middle=">",
+            tail="</function></tool_call>",
+            pairs=Pairs("<parameter=", ">", "</parameter>"),
+        ),
+        template=(("<tool_call><function=", "<parameter="),),
+        tokens=(),
     ),
     Protocol(
         name="tool_calls_list",
