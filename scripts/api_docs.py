@@ -111,16 +111,14 @@ def markdown() -> str:
 def of_module(name: str) -> list[str]:
     """A module's names, then the members of its classes that the package does not have itself."""
     module = importlib.import_module(f"logitree.{name}")
-    texts = texts_of(module)
     later = derived_later(module)
+    texts = {**texts_of(module), **later}
     out = ["", f"## logitree.{name}", "", first_paragraph(inspect.getdoc(module) or "")]
     names = sorted(public(module))
     if names:
         out += ["", "| name | is |", "|---|---|"]
         for one in names:
-            thing = later.get(one) or getattr(module, one)
-            text = thing if isinstance(thing, str) else about(thing) or of_type(type(thing).__name__)
-            out.append(f"| `{one}` | {texts.get(one) or text} |")
+            out.append(f"| `{one}` | {texts.get(one) or about_value(getattr(module, one))} |")
     for one in names:
         if one in later:
             continue
@@ -128,6 +126,11 @@ def of_module(name: str) -> list[str]:
         if inspect.isclass(thing) and vars(logitree).get(one) is not thing:
             out += members(f"{name}.{one}", thing)
     return out
+
+
+def about_value(thing: object) -> str:
+    """What is said of a thing without a text of its own: its docstring, or its type."""
+    return about(thing) or of_type(type(thing).__name__)
 
 
 def derived_later(module: types.ModuleType) -> dict[str, str]:

@@ -26,12 +26,14 @@ _LIST = Calls("[TOOL_CALLS]", '{"name": "', '", "arguments": ', "}", begin="[TOO
 _PLUGIN = '<|action_start|><|plugin|>\n{"name": "'
 _PYTHON = Calls("[", "", "(", ")", begin="[", separator=", ", end="]", keywords=True)
 _GLM_PAIRS = Pairs("<arg_key>", "</arg_key><arg_value>", "</arg_value>")
-_HY4 = tuple(f"<{slash}{word}>" for word in ("tool_calls", "tool_call", "arg_key", "arg_value") for slash in ("", "/"))
-_IFM = ("think", "tool_calls", "tool_call", "arg_key", "arg_value")
-_HY3 = tuple(
-    f"<{name}:opensource>"
-    for word in ("think", "tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value")
-    for name in (word, f"/{word}")
+_INVOKES = Calls(
+    trigger="<minimax:tool_call>",
+    begin="<minimax:tool_call>\n",
+    head='<invoke name="',
+    middle='">\n',
+    tail="</invoke>\n",
+    end="</minimax:tool_call>",
+    pairs=Pairs('<parameter name="', '">', "</parameter>\n"),
 )
 _WITH_ID = (', "id": "{id}"}',)
 _WITH_ID_9 = (', "id": "{id9}"}',)
@@ -96,6 +98,12 @@ _GLM_4_7 = Protocol(
     template=(("<arg_key>", "</arg_key><arg_value>"),),
     tokens=(("<arg_key>", "<arg_value>"),),
 )
+
+
+def _elements(form: str, *more: str) -> tuple[str, ...]:
+    """The markers that begin and end the elements of a turn: `form` has the place of their words."""
+    words = ("think", "tool_calls", "tool_call", "arg_key", "arg_value", *more)
+    return tuple(f"<{slash}{form.format(word)}>" for word in words for slash in ("", "/"))
 
 
 def _dsml(name: str, models: tuple[str, ...], calls: str, invoke: str, parameter: str) -> Protocol:
@@ -210,15 +218,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         models=("MiniMax M2", "MiniMax M2.5", "MiniMax M2.7"),
         markers=("<think>", "</think>", "<minimax:tool_call>", "</minimax:tool_call>"),
         reasoning=_THINK,
-        calls=Calls(
-            trigger="<minimax:tool_call>",
-            begin="<minimax:tool_call>\n",
-            head='<invoke name="',
-            middle='">\n',
-            tail="</invoke>\n",
-            end="</minimax:tool_call>",
-            pairs=Pairs('<parameter name="', '">', "</parameter>\n"),
-        ),
+        calls=_INVOKES,
         turn_end=("[e~[",),
         template=(("<minimax:tool_call>",),),
         tokens=(("<minimax:tool_call>",),),
@@ -301,7 +301,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         _QWEN3,
         name="hunyuan_3",
         models=("Hunyuan 3", "Hy3"),
-        markers=_HY3,
+        markers=_elements("{}:opensource", "tool_sep"),
         reasoning=Block("<think:opensource>", "</think:opensource>"),
         calls=Calls(
             trigger="<tool_calls:opensource>",
@@ -318,11 +318,10 @@ PROTOCOLS: tuple[Protocol, ...] = (
         template=(("<tool_sep{}>", "<arg_key{}>"),),
         tokens=(("<tool_sep:opensource>", "<arg_key:opensource>", "<tool_calls:opensource>"),),
     ),
-    replace(
-        _QWEN3,
+    Protocol(
         name="hunyuan_4",
         models=("Hunyuan 4", "Hy4"),
-        markers=("<think>", "</think>", *_HY4),
+        markers=_elements("{}"),
         reasoning=_THINK_CLOSE,
         calls=Calls(
             trigger="<tool_calls>",
@@ -333,14 +332,13 @@ PROTOCOLS: tuple[Protocol, ...] = (
             end="</tool_calls>",
             pairs=_GLM_PAIRS,
         ),
-        turn_end=(),
         template=(("<tool_calls>", "<arg_key>"),),
         tokens=(("<tool_calls>", "<arg_key>", "<arg_value>"),),
     ),
     Protocol(
         name="k2_horizon",
         models=("K2 Horizon",),
-        markers=tuple(f"<{slash}ifm|{word}>" for word in _IFM for slash in ("", "/")),
+        markers=_elements("ifm|{}"),
         reasoning=Block("<ifm|think>", "</ifm|think>"),
         calls=Calls(
             trigger="<ifm|tool_calls>",
@@ -358,14 +356,11 @@ PROTOCOLS: tuple[Protocol, ...] = (
         name="dots",
         models=("dots",),
         markers=("<dots_function_call>", "</dots_function_call>"),
-        calls=Calls(
+        calls=replace(
+            _INVOKES,
             trigger="<dots_function_call>",
             begin="<dots_function_call>\n",
-            head='<invoke name="',
-            middle='">\n',
-            tail="</invoke>\n",
             end="</dots_function_call>",
-            pairs=Pairs('<parameter name="', '">', "</parameter>\n"),
         ),
         template=(("<dots_function_call>",),),
         tokens=(("<dots_function_call>",),),
