@@ -26,6 +26,7 @@ NAMES: dict[str, str] = {
     "logitree.engines.BatchSession": "logitree.engines.Session",
     "logitree.engines.BeamEngine": "logitree.engines.Engine",
     "logitree.engines.BeamSession": "logitree.engines.Session",
+    "logitree.engines.transformers.TransformersSession": "logitree.engines.Session",
 }
 """Old name of a module -> where it is now."""
 

@@ -34,7 +34,7 @@ def tree_logits(
     longest = max(depths, default=-1) + 1
     if engine.n_ctx is not None and len(prompt) + longest > engine.n_ctx:
         raise ContextFull
-    with engine._lock:
+    with engine._cached.lock:
         held = len(engine._cached.keep_common(prompt[:-1]))
         read(PROMPT, engine._cached.append(prompt[held:]))
         passes = 1

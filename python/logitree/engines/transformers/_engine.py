@@ -4,33 +4,30 @@ from __future__ import annotations
 
 import functools
 import importlib
-import operator
 import os
 import sys
-import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ... import _core
 from ..._arguments import whole
 from ..._errors import EngineError
 from ..._vocabulary import cut, model_name
-from .._engine import Engine, Messages
-from .._messages import read_messages
+from .._cached import CachedSession
 from .._paths import folder_without_model, missing_model
 from .._session import InTurns, Session
+from .._tokenizer_engine import TokenizerEngine
 from .._trees import Evaluated, Read
 from ._continuations import tree_logits
-from ._forward import PASS_TOKENS_CPU, PASS_TOKENS_DEVICE, CachedSequence, Runner, import_torch
+from ._forward import PASS_TOKENS_CPU, PASS_TOKENS_DEVICE, ModelCache, Runner, import_torch
 from ._rows import TransformersRows
-from ._session import TransformersSession
 
 _MAX_CONTEXT = 10**9
 """A larger `model_max_length` means that the tokenizer sets no limit."""
 
 
-class Transformers(Engine):
+class Transformers(TokenizerEngine):
     """A causal language model of transformers.
 
     Args:
@@ -66,8 +63,7 @@ class Transformers(Engine):
         usual = PASS_TOKENS_CPU if self.runner.device.type == "cpu" else PASS_TOKENS_DEVICE
         self.n_batch = n_batch or ((self.n_ctx or sys.maxsize) if self.runner.is_recurrent else usual)
         """Tokens of one pass."""
-        self._lock = threading.Lock()
-        self._cached = CachedSequence(self.runner, self.n_batch)
+        self._cached = self._new_cache()
 
     @staticmethod
     def load(
@@ -124,66 +120,9 @@ class Transformers(Engine):
         """
         return vocabulary_of(self._tokenizer(), self.model)
 
-    def read_tokenizer(self) -> _core.Tokenizer:
-        """The tokenizer of the model's tokenizer.json.
-
-        Raises:
-            EngineError: there is no tokenizer, or it has no tokenizer.json.
-            VocabularyError: it is of a kind that is not read.
-        """
-        backend = getattr(self._tokenizer(), "backend_tokenizer", None)
-        if backend is None:
-            raise EngineError("the tokenizer has no tokenizer.json", help="load a fast tokenizer")
-        return _core.Tokenizer.from_tokenizer_json(backend.to_str())
-
-    @property
-    def chat_template(self) -> str | Mapping[str, str] | None:  # type: ignore[override]  # it may be set later
-        """The tokenizer's template, or several by name; None: there is none."""
-        return getattr(self.tokenizer, "chat_template", None)
-
-    def encode(self, prompt: str | Messages | Sequence[int], *, chat: bool | None = None) -> list[int]:
-        """The prompt's tokens.
-
-        Args:
-            prompt: text, messages with "role" and "content", or token ids, which are taken as they are.
-            chat: True applies the tokenizer's template, text being one message of the user; False takes the text as it
-                is; None: where there is a template.
-
-        Raises:
-            EngineError: there is no tokenizer; messages or `chat=True` and no template; a part that is no text; or the
-                template refuses the messages.
-            TypeError: these are no messages.
-        """
-        if not isinstance(prompt, str) and not any(isinstance(part, Mapping) for part in prompt):
-            return [operator.index(token) for token in cast(Sequence[int], prompt)]
-        tokenizer = self._tokenizer()
-        template = self.chat_template if chat is not False else None
-        if template is None:
-            if chat or not isinstance(prompt, str):
-                raise EngineError(
-                    "the tokenizer has no chat template" if chat is not False else "messages need a chat template",
-                    help="give the whole prompt as text with chat=False",
-                )
-            return [int(token) for token in tokenizer(prompt)["input_ids"]]
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else read_messages(prompt)
-        try:
-            text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-        except Exception as error:
-            # Jinja raises what the template says.
-            raise EngineError(f"the tokenizer's chat template refuses these messages: {error}") from error
-        return [int(token) for token in tokenizer(text, add_special_tokens=False)["input_ids"]]
-
-    def tokenize(self, text: str) -> list[int]:
-        """The model's own tokenisation of a text, no special tokens added or recognised.
-
-        Raises:
-            EngineError: there is no tokenizer.
-        """
-        return plain_tokens(self._tokenizer(), text)
-
-    def session(self) -> TransformersSession:
+    def session(self) -> Session:
         """A new, empty sequence. What the cache holds is reused as far as the new sequence begins alike."""
-        return TransformersSession(self)
+        return CachedSession(self._cached)
 
     def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> Session:
         """A new session of at most `rows` rows, with a cache of its own, which grows as they do.
@@ -196,7 +135,7 @@ class Transformers(Engine):
             raise EngineError(f"a session of {rows} rows", help="use 1 or more")
         if rows is None or forks or self.runner.is_padded:
             return TransformersRows(self, rows)
-        return InTurns([TransformersSession(self, CachedSequence(self.runner, self.n_batch)) for _ in range(rows)])
+        return InTurns([CachedSession(self._new_cache()) for _ in range(rows)])
 
     def tree_logits(
         self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
@@ -207,16 +146,8 @@ class Transformers(Engine):
     def __repr__(self) -> str:
         return f"Transformers({self.name!r})"
 
-    def _tokenizer(self) -> Any:
-        if self.tokenizer is None:
-            raise EngineError("the engine has no tokenizer", help="give one, or give prompts as token ids")
-        return self.tokenizer
-
-
-def plain_tokens(tokenizer: Any, text: str) -> list[int]:
-    """A tokenizer's tokens of a text, no special tokens added or recognised."""
-    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
-    return [int(token) for token in ids]
+    def _new_cache(self) -> ModelCache:
+        return ModelCache(self.runner, self.n_batch, self.n_ctx)
 
 
 def vocabulary_of(tokenizer: Any, model: Any = None) -> _core.Vocabulary:

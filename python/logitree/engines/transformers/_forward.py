@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._errors import EngineError
+from .._cached import CachedSequence
+from .._session import Logits
 
 PASS_TOKENS_CPU = 512
 """Tokens of one pass on a CPU, where more are no faster."""
@@ -140,45 +142,33 @@ def padded(rows: Sequence[Sequence[int]], device: Any) -> tuple[Any, Any]:
     return ids.to(device), mask.to(device)
 
 
-class CachedSequence:
-    """The cache of one sequence, and the tokens that it holds.
+class ModelCache(CachedSequence):
+    """The key-value or state cache of a model of transformers, for one sequence."""
 
-    After an error it holds nothing: a pass that failed may have changed some layers.
-    """
-
-    def __init__(self, runner: Runner, pass_tokens: int) -> None:
+    def __init__(self, runner: Runner, pass_tokens: int, n_ctx: int | None) -> None:
+        super().__init__(runner.vocabulary_size, n_ctx)
         self._runner, self._pass_tokens = runner, pass_tokens
         self._cache: Any = None
-        self.tokens: list[int] = []
 
     @property
     def cache(self) -> Any:
         """The cache, which is not to be changed; None where it holds nothing."""
         return self._cache
 
-    def keep_common(self, wanted: Sequence[int]) -> list[int]:
-        """Cuts the cache to what it has in common with the wanted tokens, and gives that."""
-        held, n = self.tokens, min(len(self.tokens), len(wanted))
-        if held[:n] != list(wanted[:n]):
-            n = next(i for i in range(n) if held[i] != wanted[i])
-        self.truncate(n)
-        return [*self.tokens]
-
-    def truncate(self, keep: int) -> None:
-        """Forgets all but the first `keep` tokens; all of them where the cache cannot be cut."""
-        drop = len(self.tokens) - keep
-        if drop <= 0:
-            return
-        if keep and crop(self._cache, drop):
-            del self.tokens[keep:]
-        else:
-            self.clear()
+    def cut(self, n: int) -> bool:
+        """Removes the last `n` tokens. Recurrent states and sliding windows that have dropped positions cannot."""
+        try:
+            self._cache.crop(-n)
+        except (AttributeError, RuntimeError, ValueError):
+            return False
+        return True
 
     def clear(self) -> None:
         """Forgets everything."""
-        self._cache, self.tokens = None, []
+        super().clear()
+        self._cache = None
 
-    def append(self, tokens: Sequence[int]) -> npt.NDArray[np.float32]:
+    def append(self, tokens: Sequence[int]) -> Logits:
         """Evaluates tokens, at least one, in passes of at most `pass_tokens`; float32 [V] after the last one.
 
         A recurrent model takes the first tokens in one pass, and the others one by one: models differ in what a longer
@@ -194,17 +184,5 @@ class CachedSequence:
         for block in ids.split(size, dim=1):
             logits, cache = self._runner.run(block, cache)
         self.tokens, self._cache = [*held, *tokens], cache
-        last: npt.NDArray[np.float32] = to_host(logits)[0]
+        last: Logits = to_host(logits)[0]
         return last
-
-
-def crop(cache: Any, n: int) -> bool:
-    """Removes the last `n` positions of a cache. False: it cannot, and is unusable now.
-
-    Recurrent states and sliding windows that have dropped positions cannot be cut.
-    """
-    try:
-        cache.crop(-n)
-    except (AttributeError, RuntimeError, ValueError):
-        return False
-    return True

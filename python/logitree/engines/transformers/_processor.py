@@ -15,7 +15,8 @@ from ... import _core
 from ..._constraint import Context, bind_in, constraint_of
 from ..._errors import error
 from .._tensors import ban
-from ._engine import Transformers, plain_tokens, vocabulary_of
+from .._tokenizer_engine import plain_tokens
+from ._engine import Transformers, vocabulary_of
 from ._forward import import_torch
 
 

@@ -1,0 +1,87 @@
+"""Engines whose prompts are tokens of a tokenizer of transformers."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from .. import _core
+from .._errors import EngineError
+from ._engine import Engine, Messages
+from ._messages import read_messages
+
+
+class TokenizerEngine(Engine):
+    """Text into tokens by a tokenizer of transformers, and its chat template."""
+
+    tokenizer: Any = None
+    """The tokenizer; None: prompts are token ids."""
+
+    def read_tokenizer(self) -> _core.Tokenizer:
+        """The tokenizer of the model's tokenizer.json.
+
+        Raises:
+            EngineError: there is no tokenizer, or it has no tokenizer.json.
+            VocabularyError: it is of a kind that is not read.
+        """
+        backend = getattr(self._tokenizer(), "backend_tokenizer", None)
+        if backend is None:
+            raise EngineError("the tokenizer has no tokenizer.json", help="load a fast tokenizer")
+        return _core.Tokenizer.from_tokenizer_json(backend.to_str())
+
+    @property
+    def chat_template(self) -> str | Mapping[str, str] | None:  # type: ignore[override]  # it may be set later
+        """The tokenizer's template, or several by name; None: there is none."""
+        return getattr(self.tokenizer, "chat_template", None)
+
+    def encode(self, prompt: str | Messages | Sequence[int], *, chat: bool | None = None) -> list[int]:
+        """The prompt's tokens.
+
+        Args:
+            prompt: text, messages with "role" and "content", or token ids, which are taken as they are.
+            chat: True applies the tokenizer's template, text being one message of the user; False takes the text as it
+                is; None: where there is a template.
+
+        Raises:
+            EngineError: there is no tokenizer; messages or `chat=True` and no template; a part that is no text; or the
+                template refuses the messages.
+            TypeError: these are no messages.
+        """
+        if not isinstance(prompt, str) and not any(isinstance(part, Mapping) for part in prompt):
+            return [operator.index(token) for token in cast(Sequence[int], prompt)]
+        tokenizer = self._tokenizer()
+        template = self.chat_template if chat is not False else None
+        if template is None:
+            if chat or not isinstance(prompt, str):
+                raise EngineError(
+                    "the tokenizer has no chat template" if chat is not False else "messages need a chat template",
+                    help="give the whole prompt as text with chat=False",
+                )
+            return [int(token) for token in tokenizer(prompt)["input_ids"]]
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else read_messages(prompt)
+        try:
+            text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        except Exception as error:
+            # Jinja raises what the template says.
+            raise EngineError(f"the tokenizer's chat template refuses these messages: {error}") from error
+        return [int(token) for token in tokenizer(text, add_special_tokens=False)["input_ids"]]
+
+    def tokenize(self, text: str) -> list[int]:
+        """The model's own tokenisation of a text, no special tokens added or recognised.
+
+        Raises:
+            EngineError: there is no tokenizer.
+        """
+        return plain_tokens(self._tokenizer(), text)
+
+    def _tokenizer(self) -> Any:
+        if self.tokenizer is None:
+            raise EngineError("the engine has no tokenizer", help="give one, or give prompts as token ids")
+        return self.tokenizer
+
+
+def plain_tokens(tokenizer: Any, text: str) -> list[int]:
+    """A tokenizer's tokens of a text, no special tokens added or recognised."""
+    ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
+    return [int(token) for token in ids]
