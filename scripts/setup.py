@@ -31,7 +31,7 @@ EXTRAS = {
     "test": ["test"],
     "check": ["test", "check"],
     "bench": ["bench"],
-    "engines": ["test", "bench", "peers"],
+    "engines": ["test", "bench", "peers", "runtimes"],
     "bench-peers": ["test", "bench", "peers"],
     "llama-oldest": ["test"],
     "vllm": ["test", "bench"],

@@ -19,10 +19,10 @@ TEMPLATE = (
 
 
 @functools.cache
-def tiny(kind: str, vocabulary: int = 40, context: int = 48) -> Any:
+def tiny(kind: str, vocabulary: int = 40, context: int = 48, hidden: int = 32) -> Any:
     """A random model: "gpt2" and "llama" with plain attention, "sliding" with a window of 6, "mamba" without."""
     torch.manual_seed(1)
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "vocab_size": vocabulary}
+    sizes = {"hidden_size": hidden, "num_hidden_layers": 2, "vocab_size": vocabulary}
     heads = {"intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2}
     heads["max_position_embeddings"] = context
     ids = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}

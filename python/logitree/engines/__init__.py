@@ -49,7 +49,8 @@ def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
 
     Args:
         model: an engine, which is returned as it is; the path of a GGUF file or a `llama_cpp.Llama` (llama.cpp); the
-            path of a folder that transformers saved, or a pair of a loaded model and its tokenizer (transformers).
+            path of a folder that transformers saved, or a pair of a loaded model and its tokenizer (transformers; what
+            `mlx_lm.load` returns: mlx-lm); the path of a folder with genai_config.json (ONNX Runtime GenAI).
         on_load: called with the fraction that is loaded, where the runtime reports it.
 
     Raises:
@@ -63,10 +64,18 @@ def open(model: Any, *, on_load: OnLoad | None = None) -> Engine:
         _renamed.deprecated("engine", name=type(model).__name__, stacklevel=4)
         return OldEngine(model)
     if isinstance(model, tuple) and len(model) == 2:
+        if type(model[1]).__module__.startswith("mlx_lm."):
+            from .mlx import MlxLm
+
+            return MlxLm(*model)
         from .transformers import Transformers
 
         return Transformers(*model)
     if isinstance(model, str | os.PathLike):
+        if os.path.isfile(os.path.join(model, "genai_config.json")):
+            from .onnx import OnnxGenAI
+
+            return OnnxGenAI(model)
         if os.path.isdir(model):
             from .transformers import Transformers
 
