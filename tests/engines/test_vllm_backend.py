@@ -215,7 +215,7 @@ def test_files_come_from_the_folders_that_the_server_names(
     }
     with pytest.raises(VLLMValidationError, match="may not open the file"):
         verified(manager, grammar=json.dumps(form))
-    monkeypatch.setenv("LOGITREE_VLLM_FILES", str(tmp_path))
+    monkeypatch.setenv("LOGITREE_FILES", str(tmp_path))
     request = started(manager, "canonical", verified(manager, grammar=json.dumps(form)))
     assert lt.masks.to_ids(masks(manager, [request])[0]).tolist() == manager.tokenizer.encode("yes")
     form["tokenizer"] = str(tmp_path / "sub" / ".." / ".." / "other.json")

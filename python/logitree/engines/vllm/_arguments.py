@@ -11,8 +11,8 @@ from ... import _core
 from ..._constraint import Context, bind_in
 from ..._core import Constraint
 from ..._errors import error
-from ._compiler import Compiler
-from ._forms import form_text, read_form
+from .._forms import form_text, read_form
+from .._requests import Compiler
 
 _FIELDS = ("constraint", "chain", "params")
 

@@ -17,7 +17,8 @@ from vllm.v1.structured_output.backend_types import (
 )
 
 from ... import _core
-from ._compiler import SECONDS, SLOWER, compiler_of
+from .._requests import SECONDS
+from ._compiler import SLOWER, compiler_of
 
 logger = init_logger("vllm.logitree")
 
@@ -34,11 +35,6 @@ class LogitreeBackend(StructuredOutputBackend):  # type: ignore[misc]
     def __post_init__(self) -> None:
         config = self.vllm_config
         self.compiler = compiler_of(self.tokenizer, config.model_config, config.structured_outputs_config)
-        vocabulary = self.compiler.vocabulary
-        self._known: npt.NDArray[np.int32] | None = None
-        """The ids that are tokens, where there are more logits."""
-        if len(vocabulary) < self.vocab_size:
-            self._known = _core.mask_from_ids(self.vocab_size, range(len(vocabulary)))
         self._rows: tuple[Any, npt.NDArray[np.int32]] | None = None
 
     def compile_grammar(
@@ -53,7 +49,7 @@ class LogitreeBackend(StructuredOutputBackend):  # type: ignore[misc]
             ConstraintError, LimitError: the request cannot be honoured; vLLM ends it alone.
         """
         seconds = SLOWER * SECONDS
-        matcher = self.compiler.matcher(request_type.name, grammar_spec, stop_token_ids, seconds=seconds)
+        matcher = self.compiler.matcher(request_type.name.lower(), grammar_spec, stop_token_ids, seconds=seconds)
         ends = stop_token_ids or self.compiler.vocabulary.end_tokens
         return LogitreeGrammar(self, matcher, frozenset(ends))
 
@@ -67,10 +63,7 @@ class LogitreeBackend(StructuredOutputBackend):  # type: ignore[misc]
 
     def fill(self, matcher: _core.Matcher, bitmask: torch.Tensor, row: int) -> None:
         """Writes what a matcher allows over a row, padding of the logits left out."""
-        words = self.row(bitmask, row)
-        _core.fill_masks([matcher], words[None], 1)
-        if self._known is not None:
-            np.bitwise_and(words, self._known, out=words)
+        self.compiler.fill([matcher], self.row(bitmask, row)[None])
 
     def row(self, bitmask: torch.Tensor, row: int) -> npt.NDArray[np.int32]:
         """A row of the bitmask, in place. vLLM has one bitmask, whose array is kept."""

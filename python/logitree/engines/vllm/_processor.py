@@ -16,9 +16,10 @@ from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
 
 from ... import _core
 from ..._errors import error
+from .._requests import SECONDS, Compiler
 from .._tensors import ban
 from ._arguments import Arguments
-from ._compiler import SECONDS, SLOWER, Compiler, compiler_of
+from ._compiler import SLOWER, compiler_of
 from ._rows import Deciding, Row
 
 logger = init_logger("vllm.logitree")

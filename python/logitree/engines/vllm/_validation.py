@@ -12,8 +12,9 @@ from vllm.sampling_params import check_json_nesting
 from vllm.v1.structured_output.request import get_structured_output_key
 
 from ... import _core
+from .._requests import SECONDS, Compiler
 from ._arguments import Arguments
-from ._compiler import SECONDS, Compiler, compiler_of
+from ._compiler import compiler_of
 
 NAME = "logitree"
 """The backend's name, and the field of `extra_args`."""
@@ -66,7 +67,7 @@ def validate_structured_outputs(params: Any, model_config: Any, structured_outpu
     compiler = front_compiler(model_config, structured_outputs_config, tokenizer)
     ends = {*compiler.vocabulary.end_tokens, *params.all_stop_token_ids}
     try:
-        compiler.matcher(kind.name, spec, ends)
+        compiler.matcher(kind.name.lower(), spec, ends)
     except (_core.LogitreeError, ValueError) as wrong:
         raise VLLMValidationError(f"structured_outputs.{kind.name.lower()}: {wrong}") from wrong
     outputs._backend = NAME

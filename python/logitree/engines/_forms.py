@@ -7,12 +7,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ... import _core
-from ..._core import Constraint
-from ..._errors import error
+from .. import _core
+from .._core import Constraint
+from .._errors import error
 
-FOLDERS = "LOGITREE_VLLM_FILES"
-"""The environment variable with the folders whose files requests may name, separated as in PATH."""
+FOLDERS = "LOGITREE_FILES"
+"""The environment variable with the folders whose files requests to a server may name, separated as in PATH."""
 
 _PATHS = {"catalogue": "index", "canonical": "tokenizer"}
 """Types of a form that open a file, and the field with its path."""
@@ -84,7 +84,7 @@ def _check_path(path: str) -> None:
     named = os.environ.get(FOLDERS, "")
     folders = [os.path.realpath(folder) for folder in named.split(os.pathsep) if folder]
     if not _is_inside(os.path.realpath(path), folders):
-        help = f"start vLLM with {FOLDERS}=FOLDER, and name a file in it"
+        help = f"start the server with {FOLDERS}=FOLDER, and name a file in it"
         raise error(_core.ConstraintError, f"requests may not open the file {path!r}", help=help)
 
 
