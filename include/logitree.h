@@ -473,14 +473,11 @@ logitree_status logitree_decoder_finish(const logitree_decoder *decoder, uint32_
 /* The tokens so far, without a primed prompt. */
 logitree_status logitree_decoder_tokens(const logitree_decoder *decoder, uint32_t *out, size_t capacity, size_t *count);
 
-/* Copies of the decoder's chain and of its running constraint in their present state; what is not asked for is NULL.
-   LOGITREE_ERROR_STATE if there is no constraint.
+/* A copy of the decoder's chain in its present state. */
+logitree_status logitree_decoder_chain(const logitree_decoder *decoder, logitree_chain **chain);
 
-   Pointers: a handle may be written at chain and at matcher, if they are not NULL. */
-logitree_status logitree_decoder_parts(
-    const logitree_decoder *decoder,
-    logitree_chain **chain,
-    logitree_matcher **matcher);
+/* A copy of the decoder's running constraint in its present state. LOGITREE_ERROR_STATE if there is none. */
+logitree_status logitree_decoder_matcher(const logitree_decoder *decoder, logitree_matcher **matcher);
 
 /* Steps each decoder with its row of logits, in up to threads threads (0: one for each core).
 

@@ -8,7 +8,7 @@
 use std::sync::{Arc, OnceLock};
 
 use libfuzzer_sys::fuzz_target;
-use logitree::constraint::{Grammar, GrammarLimits, Matcher};
+use logitree::constraint::{BoundGrammar, GrammarLimits, Matcher};
 use logitree::mask::words_for;
 use logitree::{ErrorKind, TokenId, TokenKind, Vocabulary};
 use logitree_testing::texts;
@@ -61,7 +61,7 @@ fuzz_target!(|data: &[u8]| {
     let limits = GrammarLimits { fuel: 200_000, mask_bytes: 1 << 20, automata_bytes: 4 << 20 };
     let vocabulary = vocabulary();
     let bound =
-        |limits| Grammar::new(Arc::clone(&rules), &vocabulary, None, limits).and_then(|g| g.matcher());
+        |limits| BoundGrammar::new(Arc::clone(&rules), &vocabulary, None, limits).and_then(|g| g.matcher());
     let Ok(mut matcher) = bound(limits) else { return };
     let mut forgetful = bound(GrammarLimits { mask_bytes: 0, ..limits }).ok();
     for &pick in script.iter().take(MAX_TOKENS) {

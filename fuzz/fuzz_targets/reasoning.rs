@@ -1,5 +1,5 @@
 //! Reasoning blocks of any shape over a small vocabulary, alone or before another constraint: what
-//! `ReasoningBudget::new` takes gives matchers that keep the laws, stay within the budget, and say of drafts what
+//! `BoundReasoning::new` takes gives matchers that keep the laws, stay within the budget, and say of drafts what
 //! accepting them one by one says.
 //!
 //! The bytes are, in this order: further tokens, the thinking, where it begins, what comes after, drafts, and a script.
@@ -12,7 +12,8 @@ use libfuzzer_sys::fuzz_target;
 use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, ItemWalk};
 use logitree::constraint::reasoning::ReasoningStart;
 use logitree::constraint::{
-    draft_masks, fill, Choices, End, Grammar, GrammarLimits, Matcher, ReasoningBudget, ReasoningOptions,
+    draft_masks, fill, BoundGrammar, BoundOneOf, BoundReasoning, End, GrammarLimits, Matcher,
+    ReasoningOptions,
 };
 use logitree::grammar::gbnf;
 use logitree::mask::words_for;
@@ -100,13 +101,13 @@ impl Script<'_> {
 enum Then {
     Nothing,
     Items(CatalogueSnapshot, TokenId),
-    Grammar(Grammar),
-    Names(Choices),
+    Grammar(BoundGrammar),
+    Names(BoundOneOf),
 }
 
 impl Then {
     fn new(bytes: &mut Script<'_>, vocabulary: &Arc<Vocabulary>) -> Result<Then, Error> {
-        let end = vocabulary.end_of_generation()[0];
+        let end = vocabulary.end_tokens()[0];
         Ok(match bytes.0.below(4) {
             0 => Then::Nothing,
             1 => {
@@ -119,11 +120,15 @@ impl Then {
             }
             2 => {
                 let rules = Arc::new(gbnf::parse(GRAMMARS[bytes.0.below(GRAMMARS.len())])?);
-                Then::Grammar(Grammar::new(rules, vocabulary, None, GrammarLimits::default())?)
+                Then::Grammar(BoundGrammar::new(rules, vocabulary, None, GrammarLimits::default())?)
             }
             _ => {
                 let end = End { vocabulary: Some(Arc::clone(vocabulary)), ..End::default() };
-                Then::Names(Choices::new(&["a", "ab", "bca", "ä"][..1 + bytes.0.below(3)], vocabulary, &end)?)
+                Then::Names(BoundOneOf::new(
+                    &["a", "ab", "bca", "ä"][..1 + bytes.0.below(3)],
+                    vocabulary,
+                    &end,
+                )?)
             }
         })
     }
@@ -191,7 +196,7 @@ fn hold_drafts(matcher: &mut dyn Matcher, drafts: &[(u8, TokenId)]) {
 
 /// No reasoning block is longer than its budget and the rest of a character, and nothing is said of an answer inside
 /// it.
-fn hold_budget(reasoning: &ReasoningBudget, at: ReasoningStart, history: &[TokenId]) {
+fn hold_budget(reasoning: &BoundReasoning, at: ReasoningStart, history: &[TokenId]) {
     let Some(budget) = reasoning.options().budget.filter(|&budget| budget > 0) else { return };
     let mut inside = 0usize;
     for n in 0..=history.len() {
@@ -207,7 +212,7 @@ fuzz_target!(|data: &[u8]| {
     let size = vocabulary.len();
     let options = bytes.options(size);
     let (ramp, alone) = (options.ramp, bytes.0.below(2));
-    let Ok(reasoning) = ReasoningBudget::new(options, &vocabulary) else { return };
+    let Ok(reasoning) = BoundReasoning::new(options, &vocabulary) else { return };
     let at = match bytes.0.below(4) {
         0 => ReasoningStart::Outside,
         1 => ReasoningStart::Inside,

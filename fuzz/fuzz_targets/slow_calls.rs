@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use cpu_time::ThreadTime;
 use libfuzzer_sys::fuzz_target;
-use logitree::constraint::{Grammar, GrammarLimits};
+use logitree::constraint::{BoundGrammar, GrammarLimits};
 use logitree::mask::words_for;
 use logitree::vocabulary::Vocabulary;
 use logitree::TokenId;
@@ -43,7 +43,8 @@ fuzz_target!(|data: &[u8]| {
     let script = rest.get(cut + 1..).unwrap_or_default();
     let Ok(rules) = timed("reading", || texts::of_kind(kind, text)) else { return };
     let limits = GrammarLimits::default();
-    let Ok(grammar) = timed("binding", || Grammar::new(Arc::new(rules), &vocabulary(), None, limits)) else {
+    let Ok(grammar) = timed("binding", || BoundGrammar::new(Arc::new(rules), &vocabulary(), None, limits))
+    else {
         return;
     };
     assert!(grammar.steps() <= 2 * limits.fuel);

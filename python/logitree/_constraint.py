@@ -164,7 +164,7 @@ class OneOf(Constraint):
                 message = f"{seen[key]!r} and {value!r} are both written {text!r}"
                 raise error(_core.ConstraintError, message, help="give values that are written differently")
             seen[key] = value
-        self._native: tuple[Tokenize | None, _core.Choices] | None = None
+        self._native: tuple[Tokenize | None, _core.OneOf] | None = None
 
     def matcher(self, vocabulary: _core.Vocabulary, *, end_tokens: Sequence[int] | None = None) -> _core.Matcher:
         """A matcher at the beginning of a value.
@@ -213,7 +213,7 @@ class OneOf(Constraint):
                 return value
         raise error(_core.ConstraintError, f"{text[:80]!r} is none of the values")
 
-    def _choices(self, tokenize: Tokenize | None) -> _core.Choices:
+    def _choices(self, tokenize: Tokenize | None) -> _core.OneOf:
         """The core's form, the one last made, in the spelling of a function; None: in every spelling."""
         known = self._native
         if known is not None and known[0] == tokenize:
@@ -225,7 +225,7 @@ class OneOf(Constraint):
                 tokens = [list(tokenize((_bytes(text) + following).decode())) for text in self.texts]
             except UnicodeDecodeError as wrong:
                 raise TypeError("spelled choices must be text: one is not UTF-8") from wrong
-        made = _core.Choices(self.texts, following=self.following, tokens=tokens)
+        made = _core.OneOf(self.texts, following=self.following, tokens=tokens)
         self._native = (tokenize, made)
         return made
 

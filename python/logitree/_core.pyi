@@ -1252,7 +1252,7 @@ class TokenTreePath(Constraint):
         """The path in the payload."""
 
 @final
-class Choices:
+class OneOf:
     """One of several texts, the native form of `logitree.OneOf`. Immutable; shared between threads.
 
     `following` is text that comes after every choice: one token may span the end of a choice and the beginning
@@ -1266,7 +1266,7 @@ class Choices:
         *,
         following: str | bytes | None = None,
         tokens: Sequence[Sequence[int]] | None = None,
-    ) -> Choices: ...
+    ) -> OneOf: ...
     def form(self) -> str:
         """As `Constraint.form`."""
     def matcher(self, vocabulary: Vocabulary, *, end_tokens: Sequence[int] | None = None) -> Matcher:
@@ -2269,7 +2269,7 @@ class CatalogueIndex:
     def walk(
         self,
         *,
-        end: int | None = None,
+        end_token: int | None = None,
         allowed: Any = None,
         intersect: Matcher | Iterable[Matcher] | None = None,
         vocabulary_size: int | None = None,

@@ -249,7 +249,7 @@ def test_a_matcher_generates_one_item() -> None:
         matcher.accept(9)
     matcher.accept(70)
     assert matcher.is_finished
-    with pytest.raises(lt.ConstraintError, match="end="):
+    with pytest.raises(lt.ConstraintError, match="end_token="):
         lt.Catalogue.from_codes([[3], [3, 4]]).matcher(vocabulary)
     nested = lt.Catalogue.from_codes([[3], [3, 4]]).matcher(vocabulary, end_token=2)
     nested.accept(3)

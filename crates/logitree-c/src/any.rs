@@ -130,7 +130,7 @@ fn described(handle: *const c_void) -> Outcome<Value> {
             let known = vocabulary_of(handle.cast())?;
             json!({
                 "size": known.len(),
-                "end_tokens": known.end_of_generation(),
+                "end_tokens": known.end_tokens(),
                 "fingerprint": format!("{:032x}", known.fingerprint()),
                 "source": known.about().source,
                 "name": known.about().name,

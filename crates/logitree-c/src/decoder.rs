@@ -2,7 +2,6 @@
 #![allow(unsafe_code)] // exported names
 
 use std::ffi::{c_char, c_void};
-use std::ptr;
 
 use logitree::constraint::form::Fields;
 use logitree::decoder::Then;
@@ -148,26 +147,14 @@ export! {
         out.put_all(shared(decoder)?.tokens(), capacity, count)
     }
 
-    /// Copies of the decoder's chain and of its running constraint in their present state; what is not asked for is
-    /// NULL. LOGITREE_ERROR_STATE if there is no constraint.
-    ///
-    /// Pointers: a handle may be written at `chain` and at `matcher`, if they are not NULL.
-    fn logitree_decoder_parts(
-        decoder: *const LogitreeDecoder,
-        chain: Out<*mut LogitreeChain>,
-        matcher: Out<*mut LogitreeMatcher>,
-    ) {
-        let decoder = shared(decoder)?;
-        if !chain.is_null() {
-            chain.put(ptr::null_mut())?;
-        }
-        if !matcher.is_null() {
-            let none = || failure(LogitreeStatus::ErrorState, "the decoder has no constraint");
-            matcher.create(|| decoder.matcher().map(Matcher::fork).ok_or_else(none))?;
-        }
-        if !chain.is_null() {
-            chain.create(|| Ok(decoder.chain().clone()))?;
-        }
-        Ok(())
+    /// A copy of the decoder's chain in its present state.
+    fn logitree_decoder_chain(decoder: *const LogitreeDecoder, chain: Out<*mut LogitreeChain>) {
+        chain.create(|| Ok(shared(decoder)?.chain().clone()))
+    }
+
+    /// A copy of the decoder's running constraint in its present state. LOGITREE_ERROR_STATE if there is none.
+    fn logitree_decoder_matcher(decoder: *const LogitreeDecoder, matcher: Out<*mut LogitreeMatcher>) {
+        let none = || failure(LogitreeStatus::ErrorState, "the decoder has no constraint");
+        matcher.create(|| shared(decoder)?.matcher().map(Matcher::fork).ok_or_else(none))
     }
 }

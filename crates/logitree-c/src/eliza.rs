@@ -177,7 +177,7 @@ unsafe fn vocabulary_of(vocabulary: *const c_void) -> Outcome<Vocabulary> {
     }
     Ok(builder.build(VocabularyOptions {
         source: "libllama".into(),
-        end_of_generation: ends,
+        end_tokens: ends,
         ..VocabularyOptions::default()
     })?)
 }

@@ -5,7 +5,7 @@ use std::ffi::c_char;
 use std::path::Path;
 use std::sync::Arc;
 
-use logitree::constraint::Grammar;
+use logitree::constraint::BoundGrammar;
 use logitree::vocabulary::{Builder, TokenKind, Vocabulary, VocabularyOptions};
 
 use crate::handles::{handle, shared};
@@ -94,7 +94,7 @@ export! {
                 }
             }
             let about =
-                VocabularyOptions { source: "tokens".into(), end_of_generation: ends.to_vec(), ..VocabularyOptions::default() };
+                VocabularyOptions { source: "tokens".into(), end_tokens: ends.to_vec(), ..VocabularyOptions::default() };
             Ok(Arc::new(builder.build(about)?))
         };
         out.create(make)
@@ -110,7 +110,7 @@ export! {
         let make = || {
             let known = shared(vocabulary)?;
             let ends = end_tokens.slice(count)?;
-            let about = VocabularyOptions { end_of_generation: ends.to_vec(), ..known.about().clone() };
+            let about = VocabularyOptions { end_tokens: ends.to_vec(), ..known.about().clone() };
             Ok(Arc::new(known.with_about(about)?))
         };
         out.create(make)
@@ -128,7 +128,7 @@ export! {
         capacity: usize,
         count: Out<usize>,
     ) {
-        out.put_all(shared(vocabulary)?.end_of_generation(), capacity, count)
+        out.put_all(shared(vocabulary)?.end_tokens(), capacity, count)
     }
 
     /// The bytes of `count` tokens, one after the other, without a byte of 0 after them. `special`: whether tokens that
@@ -149,7 +149,7 @@ export! {
     /// Finds ahead what grammars need of this vocabulary, some 20 to 60 ms. Without it the first masks of the first
     /// grammar take that time.
     fn logitree_vocabulary_prepare(vocabulary: *const LogitreeVocabulary) {
-        Ok(Grammar::prepare(&*shared(vocabulary)?)?)
+        Ok(BoundGrammar::prepare(&*shared(vocabulary)?)?)
     }
 }
 

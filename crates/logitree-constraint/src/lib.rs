@@ -1,10 +1,10 @@
 //! Constraints: what may be generated. A constraint, bound to a vocabulary and running for one sequence, is a
 //! [`Matcher`].
 //!
-//! A [`Constraint`] is a value without a vocabulary: [`OneOf`], a [`GrammarNode`](logitree_grammar::ast::GrammarNode),
-//! [`TreeSpan`], [`Skeleton`], [`Reasoning`], [`Recogniser`], and in `catalogue` an `ItemWalk` or an `Intersection`; a
-//! [`Composition`] is made of others. What its sequences share is made once for a vocabulary, which keeps it: [`Grammar`],
-//! [`Choices`], [`ReasoningBudget`].
+//! A [`Constraint`] is a value without a vocabulary: [`OneOf`], a [`Grammar`](logitree_grammar::ast::Grammar),
+//! [`TreeSpan`], [`Skeleton`], [`ReasoningBudget`], [`Recogniser`], and in `catalogue` an `ItemWalk` or an `Intersection`; a
+//! [`Composition`] is made of others. What its sequences share is made once for a vocabulary, which keeps it: [`BoundGrammar`],
+//! [`BoundOneOf`], [`BoundReasoning`].
 //!
 //! ```
 //! use std::sync::Arc;
@@ -50,9 +50,9 @@ pub use binding::Key;
 #[doc(hidden)] // tests and the bindings look at what is kept
 pub use binding::{binding_count, clear_bindings, MAX_BINDINGS, MAX_KEY_BYTES};
 pub use canonical::{Canonical, CanonicalSpelling};
-pub use choices::{Choices, OneOf, MAX_CHOICE_BYTES};
+pub use choices::{BoundOneOf, OneOf, MAX_CHOICE_BYTES};
 pub use compose::Composition;
-pub use grammar::{Grammar, GrammarLimits};
+pub use grammar::{BoundGrammar, GrammarLimits};
 pub use language::{ByteWalk, Bytewise};
 pub use matcher::{Constraint, Matcher};
 pub use query::{
@@ -60,7 +60,7 @@ pub use query::{
     shortest_ending, Certain, ExplainQuery, Explanation, Verdict,
 };
 pub use reachable::Completable;
-pub use reasoning::{Reasoning, ReasoningBudget, ReasoningOptions};
+pub use reasoning::{BoundReasoning, ReasoningBudget, ReasoningOptions};
 pub use recogniser::{ByteRecogniser, Recogniser};
 pub use sequence::{History, Sequence, States};
 pub use skeleton::{Skeleton, SkeletonOptions, SpanProgress};
@@ -93,7 +93,7 @@ pub struct End {
 impl End {
     /// The end tokens that are in force.
     pub fn tokens(&self) -> &[TokenId] {
-        let default = || self.vocabulary.as_ref().map_or(&[][..], |v| v.end_of_generation());
+        let default = || self.vocabulary.as_ref().map_or(&[][..], |v| v.end_tokens());
         self.tokens.as_deref().unwrap_or_else(default)
     }
 }

@@ -88,7 +88,7 @@ impl SamplerState {
         selection: Selection,
         options: SamplerOptions,
     ) -> Result<SamplerState> {
-        let ends = || vocabulary.end_of_generation().first().copied();
+        let ends = || vocabulary.end_tokens().first().copied();
         let Some(end) = vocabulary.end_of_turn().or_else(ends) else {
             let error = Error::new(ErrorKind::Vocabulary, "the vocabulary has no end-of-generation token");
             return Err(error.help("name one: it is what a sampler allows after an error"));
@@ -183,7 +183,7 @@ impl SamplerState {
         if self.options.then == Then::Continue {
             return;
         }
-        candidates.keep(AllowedTokens::Ids(self.vocabulary.end_of_generation()), self.vocabulary.len());
+        candidates.keep(AllowedTokens::Ids(self.vocabulary.end_tokens()), self.vocabulary.len());
         match (&self.work, candidates.size) {
             (_, 0) => self.close(candidates),
             (Work::Matcher { is_greedy: false, .. }, _) => {}
@@ -331,8 +331,7 @@ pub(crate) fn specimen() -> Result<SamplerState> {
         bytes: text.into(),
         kind: if text.len() == 1 { logitree::TokenKind::Normal } else { logitree::TokenKind::Control },
     });
-    let about =
-        logitree::VocabularyOptions { end_of_generation: vec![2], ..logitree::VocabularyOptions::default() };
+    let about = logitree::VocabularyOptions { end_tokens: vec![2], ..logitree::VocabularyOptions::default() };
     let vocabulary = Arc::new(Vocabulary::new(tokens, about)?);
     let matcher = OneOf::new(["ab"]).matcher(&vocabulary)?;
     let options = SamplerOptions { counts_first: true, ..SamplerOptions::default() };

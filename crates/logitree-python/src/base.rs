@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use logitree::constraint::{Constraint as _, Matcher};
-use logitree::grammar::ast::GrammarNode;
+use logitree::grammar::ast::Grammar;
 use logitree::vocabulary::Vocabulary;
 use logitree::{form, Error, ErrorKind};
 use pyo3::exceptions::PyTypeError;
@@ -140,7 +140,7 @@ impl PyConstraint {
             let constraint = form::read_for(&text, known.as_deref())?;
             let form = constraint.form()?;
             let parts =
-                (form["type"] == "grammar").then(|| GrammarNode::from_written(&form["parts"].to_string()));
+                (form["type"] == "grammar").then(|| Grammar::from_written(&form["parts"].to_string()));
             Ok((constraint, form.to_string(), parts.transpose()?))
         };
         let (constraint, form, grammar) = py.detach(read).map_err(to_py)?;

@@ -353,24 +353,24 @@ impl PySpan {
 /// `following` is text that comes after every choice: one token may span the end of a choice and the beginning of what
 /// follows, but not extend past its end. `tokens`: the only spelling of each text with what follows; None: any tokens.
 /// Repeated texts count once.
-#[pyclass(frozen, name = "Choices", module = "logitree._core")]
-pub struct PyChoices(OneOf);
+#[pyclass(frozen, name = "OneOf", module = "logitree._core")]
+pub struct PyOneOf(OneOf);
 
 #[pymethods]
-impl PyChoices {
+impl PyOneOf {
     #[new]
     #[pyo3(signature = (texts, *, following=None, tokens=None))]
     fn new(
         texts: &Bound<'_, PyAny>,
         following: Option<&Bound<'_, PyAny>>,
         tokens: Option<Vec<Vec<TokenId>>>,
-    ) -> PyResult<PyChoices> {
+    ) -> PyResult<PyOneOf> {
         let given = texts.try_iter()?.map(|text| text_bytes(&text?, "a choice"));
         let mut made = OneOf::new(given.collect::<PyResult<Vec<_>>>()?);
         if let Some(following) = following {
             made = made.followed_by(text_bytes(following, "following")?);
         }
-        Ok(PyChoices(match tokens {
+        Ok(PyOneOf(match tokens {
             None => made,
             Some(tokens) => made.spelled(tokens),
         }))
@@ -408,7 +408,7 @@ impl PyChoices {
     }
 
     fn __repr__(&self) -> String {
-        format!("Choices({} texts)", self.0.texts().len())
+        format!("OneOf({} texts)", self.0.texts().len())
     }
 }
 
@@ -470,7 +470,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyAllowedTokens>()?;
     m.add_class::<PyTokenTree>()?;
     m.add_class::<PySpan>()?;
-    m.add_class::<PyChoices>()?;
+    m.add_class::<PyOneOf>()?;
     m.add_class::<PyTokenTreeCache>()?;
     m.add("token_tree_cache", PyTokenTreeCache)?;
     m.add_function(wrap_pyfunction!(token_tree, m)?)?;

@@ -1,7 +1,7 @@
 //! Reasoning blocks in Python. Conversions only.
 
 use logitree::constraint::reasoning::{tag, ReasoningStart};
-use logitree::constraint::{Matcher, ReasoningBudget, ReasoningOptions};
+use logitree::constraint::{BoundReasoning, Matcher, ReasoningOptions};
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -18,7 +18,7 @@ use crate::vocabulary::{token_id, PyVocabulary};
 /// How a model thinks before it answers, bound to a vocabulary. Immutable; shared between threads.
 #[pyclass(frozen, name = "BoundReasoning", module = "logitree._core")]
 pub struct PyReasoningBudget {
-    reasoning: ReasoningBudget,
+    reasoning: BoundReasoning,
     started: bool,
     then: Option<Box<dyn Matcher>>,
     vocabulary: Py<PyVocabulary>,
@@ -146,7 +146,7 @@ fn reasoning_budget(
         },
         whole,
     };
-    let made = ReasoningBudget::new(options, vocabulary).map_err(to_py)?;
+    let made = BoundReasoning::new(options, vocabulary).map_err(to_py)?;
     let then = then.map(|then| Constraint::read(then)?.fork(vocabulary)).transpose()?;
     // What cannot run is refused here.
     let at = if started { ReasoningStart::Inside } else { ReasoningStart::Outside };

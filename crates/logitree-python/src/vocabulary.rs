@@ -3,7 +3,7 @@
 
 use crate::errors::to_py;
 use crate::trie::PyTokenTrie;
-use logitree::constraint::{binding_count, clear_bindings, Grammar};
+use logitree::constraint::{binding_count, clear_bindings, BoundGrammar};
 use logitree::vocabulary::{Builder, TokenKind, Vocabulary, VocabularyOptions};
 use logitree::{Error, ErrorKind, TokenId};
 use pyo3::exceptions::PyValueError;
@@ -216,7 +216,7 @@ impl PyVocabulary {
             (begin, ends) = builder.find_markers(ends);
             bos = bos.or(begin);
         }
-        let about = VocabularyOptions { name, source, bos, end_of_generation: ends, adds_prefix_space };
+        let about = VocabularyOptions { name, source, bos, end_tokens: ends, adds_prefix_space };
         builder.build(about).map(|v| PyVocabulary(Arc::new(v))).map_err(to_py)
     }
 
@@ -237,8 +237,8 @@ impl PyVocabulary {
             builder.push(*kind, token).map_err(to_py)?;
             rest = after;
         }
-        let (name, source, bos, end_of_generation, adds_prefix_space) = about;
-        let about = VocabularyOptions { name, source, bos, end_of_generation, adds_prefix_space };
+        let (name, source, bos, end_tokens, adds_prefix_space) = about;
+        let about = VocabularyOptions { name, source, bos, end_tokens, adds_prefix_space };
         builder.build(about).map(|v| PyVocabulary(Arc::new(v))).map_err(to_py)
     }
 
@@ -251,7 +251,7 @@ impl PyVocabulary {
             kinds.push(v.kind(id) as u8);
         }
         let about = v.about().clone();
-        let about = (about.name, about.source, about.bos, about.end_of_generation, about.adds_prefix_space);
+        let about = (about.name, about.source, about.bos, about.end_tokens, about.adds_prefix_space);
         let parts = (PyBytes::new(py, &bytes), PyBytes::new(py, &lengths), PyBytes::new(py, &kinds), about);
         (slf.get_type().getattr("_from_parts")?, parts).into_pyobject(py)
     }
@@ -266,7 +266,7 @@ impl PyVocabulary {
     ) -> PyResult<Self> {
         let mut about = self.0.about().clone();
         if let Some(ends) = end_tokens {
-            about.end_of_generation = ids(ends, self.0.len())?;
+            about.end_tokens = ids(ends, self.0.len())?;
         }
         if let Some(bos) = bos_id {
             about.bos = ids(vec![bos], self.0.len())?.first().copied();
@@ -355,7 +355,7 @@ impl PyVocabulary {
     /// A server calls it when it loads a model, or lets a thread do it: `threading.Thread(target=vocabulary.prepare)`. The
     /// GIL is released. Raises LimitError where `trie` does.
     fn prepare(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| Grammar::prepare(&self.0)).map_err(to_py)
+        py.detach(|| BoundGrammar::prepare(&self.0)).map_err(to_py)
     }
 
     /// Ids of the tokens that are not text (control, unknown, unused), ascending.
@@ -367,7 +367,7 @@ impl PyVocabulary {
     /// End-of-generation ids, ascending.
     #[getter]
     fn end_tokens(&self) -> &[TokenId] {
-        self.0.end_of_generation()
+        self.0.end_tokens()
     }
 
     /// Beginning-of-sequence id, if there is one.
@@ -423,7 +423,7 @@ impl PyVocabulary {
             "Vocabulary({name}{} tokens, source={:?}, end_tokens={:?}, fingerprint={:.8})",
             self.0.len(),
             about.source,
-            self.0.end_of_generation(),
+            self.0.end_tokens(),
             self.fingerprint()
         )
     }

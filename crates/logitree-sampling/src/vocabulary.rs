@@ -46,7 +46,7 @@ impl Pieces for VocabularyPieces {
     }
 
     fn is_end(&self, token: TokenId) -> bool {
-        token == self.end || self.vocabulary.end_of_generation().binary_search(&token).is_ok()
+        token == self.end || self.vocabulary.end_tokens().binary_search(&token).is_ok()
     }
 
     fn end(&self) -> TokenId {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use logitree::catalogue::{BuildOptions, Catalogue, CatalogueBuilder};
-use logitree::constraint::{Descriptor, Grammar, GrammarLimits, Leaf, Payload, PayloadCheck, TokenTree};
-use logitree::grammar::ast::{GrammarNode, Syntax};
+use logitree::constraint::{BoundGrammar, Descriptor, GrammarLimits, Leaf, Payload, PayloadCheck, TokenTree};
+use logitree::grammar::ast::{Grammar, Syntax};
 use logitree::grammar::gbnf;
 use logitree::grammar::rules::Rules;
 use logitree::{Result, TokenId, Vocabulary};
@@ -28,19 +28,19 @@ pub fn token_tree(leaves: &[impl AsRef<[TokenId]>], check: &PayloadCheck<'_>) ->
 }
 
 /// A regular expression as a grammar.
-pub fn regex(pattern: &str) -> GrammarNode {
-    GrammarNode::read(Syntax::Regex(pattern.into())).expect("a sound pattern")
+pub fn regex(pattern: &str) -> Grammar {
+    Grammar::read(Syntax::Regex(pattern.into())).expect("a sound pattern")
 }
 
 /// Rules bound to a vocabulary, with its own ends and the usual limits.
 ///
 /// # Errors
-/// Those of [`Grammar::new`].
-pub fn bind(rules: impl Into<Arc<Rules>>, vocabulary: &Arc<Vocabulary>) -> Result<Grammar> {
-    Grammar::new(rules.into(), vocabulary, None, GrammarLimits::default())
+/// Those of [`BoundGrammar::new`].
+pub fn bind(rules: impl Into<Arc<Rules>>, vocabulary: &Arc<Vocabulary>) -> Result<BoundGrammar> {
+    BoundGrammar::new(rules.into(), vocabulary, None, GrammarLimits::default())
 }
 
 /// A GBNF grammar bound to a vocabulary.
-pub fn bind_gbnf(text: &str, vocabulary: &Arc<Vocabulary>) -> Grammar {
+pub fn bind_gbnf(text: &str, vocabulary: &Arc<Vocabulary>) -> BoundGrammar {
     gbnf::parse(text).and_then(|rules| bind(rules, vocabulary)).expect("a sound grammar")
 }

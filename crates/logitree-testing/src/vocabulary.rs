@@ -59,7 +59,7 @@ pub fn token(bytes: impl AsRef<[u8]>, kind: TokenKind) -> Token {
 
 /// A vocabulary of these tokens; `ends` end a generation.
 pub fn of_tokens(tokens: impl IntoIterator<Item = Token>, ends: &[TokenId]) -> Arc<Vocabulary> {
-    let about = VocabularyOptions { end_of_generation: ends.to_vec(), ..VocabularyOptions::default() };
+    let about = VocabularyOptions { end_tokens: ends.to_vec(), ..VocabularyOptions::default() };
     Arc::new(Vocabulary::new(tokens, about).expect("a sound vocabulary"))
 }
 

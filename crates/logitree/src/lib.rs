@@ -16,7 +16,7 @@
 //!
 //! # fn main() -> logitree::Result<()> {
 //! let tokens = ["Y", "ES", "N", "O", "</s>"].map(|text| Token { bytes: text.into(), kind: TokenKind::Normal });
-//! let about = VocabularyOptions { end_of_generation: vec![4], ..VocabularyOptions::default() };
+//! let about = VocabularyOptions { end_tokens: vec![4], ..VocabularyOptions::default() };
 //! let vocabulary = Arc::new(Vocabulary::new(tokens.to_vec(), about)?);
 //!
 //! let matcher = OneOf::new(["YES", "NO"]).matcher(&vocabulary)?;
@@ -48,12 +48,12 @@ pub use decoder::{Decoder, Finish, Stop};
 pub use logitree_automata::error::{self, Error, ErrorKind, Result};
 pub use logitree_automata::interrupt;
 pub use logitree_constraint::{
-    self as constraint, ByteRecogniser, Canonical, Choices, Composition, Constraint, Grammar, GrammarLimits,
-    Matcher, OneOf, Payload, PayloadCheck, Reasoning, ReasoningBudget, ReasoningOptions, Recogniser,
-    TokenTree, TreeSpan,
+    self as constraint, BoundGrammar, BoundOneOf, BoundReasoning, ByteRecogniser, Canonical, Composition,
+    Constraint, GrammarLimits, Matcher, OneOf, Payload, PayloadCheck, ReasoningBudget, ReasoningOptions,
+    Recogniser, TokenTree, TreeSpan,
 };
 pub use logitree_grammar as grammar;
-pub use logitree_grammar::ast::{GrammarNode, Syntax};
+pub use logitree_grammar::ast::{Grammar, Syntax};
 pub use logitree_grammar::TokenId;
 pub use logitree_sampling::metrics;
 pub use logitree_sampling::{self as sampling, Chain, Floats, Mode, Params, Sampler, Seed, Steering};

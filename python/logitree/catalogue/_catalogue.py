@@ -329,7 +329,7 @@ class Catalogue(_core.Constraint):
             LimitError: as the matchers of `intersect`.
         """
         others = _matchers(intersect, vocabulary)
-        options: dict[str, Any] = {"end": end_token, "allowed": allowed, "intersect": others}
+        options: dict[str, Any] = {"end_token": end_token, "allowed": allowed, "intersect": others}
         if isinstance(vocabulary, _core.Vocabulary):
             return self._core.walk(vocabulary=vocabulary, **options)
         return self._core.walk(vocabulary_size=vocabulary, **options)

@@ -46,7 +46,7 @@ impl LazyRows {
 }
 
 impl ByteRows {
-    /// `texts` are sorted and distinct; see [`super::Choices::new`] for the errors.
+    /// `texts` are sorted and distinct; see [`super::BoundOneOf::new`] for the errors.
     pub fn new(
         texts: &[&[u8]],
         following: &[u8],

@@ -76,14 +76,14 @@ impl OneOf {
 
 impl Constraint for OneOf {
     /// # Errors
-    /// As [`Choices::new`] and [`Choices::canonical`].
+    /// As [`BoundOneOf::new`] and [`BoundOneOf::canonical`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         let make = |vocabulary: &Arc<Vocabulary>| {
             let (tokens, following) = (self.end_tokens.clone(), self.following.clone());
             let end = End { tokens, following, vocabulary: None };
             match &self.spellings {
-                None => Choices::new(&self.texts, vocabulary, &end),
-                Some(tokens) => Choices::canonical(&self.texts, tokens.to_vec(), vocabulary, &end),
+                None => BoundOneOf::new(&self.texts, vocabulary, &end),
+                Some(tokens) => BoundOneOf::canonical(&self.texts, tokens.to_vec(), vocabulary, &end),
             }
         };
         Ok(kept(vocabulary, self.own_key(), make)?.matcher())
@@ -115,7 +115,7 @@ impl OneOf {
 
 /// A set of texts bound to a vocabulary. Cheap to clone; matchers share what they find out.
 #[derive(Clone)]
-pub struct Choices {
+pub struct BoundOneOf {
     count: usize,
     vocabulary: Arc<Vocabulary>,
     rows: Kind,
@@ -128,7 +128,7 @@ enum Kind {
     Tokens(Arc<TreeRows>),
 }
 
-impl Choices {
+impl BoundOneOf {
     /// Every tokenisation of each text. Repeated texts count once.
     ///
     /// With `end.following`, each text is followed by it, and one token may hold the last bytes of a text and the
@@ -140,7 +140,7 @@ impl Choices {
     /// beginning of another and there is no end token, or an end token is also a continuation; if the vocabulary
     /// has no tokens that spell one of them. [`ErrorKind::Limit`] past [`MAX_CHOICE_BYTES`]. Those of the
     /// vocabulary's trie.
-    pub fn new<T: AsRef<[u8]>>(texts: &[T], vocabulary: &Arc<Vocabulary>, end: &End) -> Result<Choices> {
+    pub fn new<T: AsRef<[u8]>>(texts: &[T], vocabulary: &Arc<Vocabulary>, end: &End) -> Result<BoundOneOf> {
         let texts = distinct(texts)?;
         let following = end.following.as_deref().unwrap_or_default();
         let total = texts.iter().fold(0usize, |n, text| n.saturating_add(text.len() + following.len()));
@@ -152,27 +152,27 @@ impl Choices {
                 ),
             ));
         }
-        let ends = end.tokens.as_deref().unwrap_or_else(|| vocabulary.end_of_generation());
+        let ends = end.tokens.as_deref().unwrap_or_else(|| vocabulary.end_tokens());
         let rows = ByteRows::new(&texts, following, Arc::clone(vocabulary), ends)?;
-        Ok(Choices {
+        Ok(BoundOneOf {
             count: texts.len(),
             vocabulary: Arc::clone(vocabulary),
             rows: Kind::Bytes(Arc::new(rows)),
-            after: AfterEnd::tokens(ends, vocabulary.end_of_generation()),
+            after: AfterEnd::tokens(ends, vocabulary.end_tokens()),
         })
     }
 
     /// Only the given tokenisation of each text: `tokens[i]` spell `texts[i]` and the following text.
     ///
     /// # Errors
-    /// As [`Choices::new`]; [`ErrorKind::Constraint`] too if the lists are not as many as the texts, or one spells
+    /// As [`BoundOneOf::new`]; [`ErrorKind::Constraint`] too if the lists are not as many as the texts, or one spells
     /// something else.
     pub fn canonical<T: AsRef<[u8]>>(
         texts: &[T],
         tokens: Vec<Vec<TokenId>>,
         vocabulary: &Arc<Vocabulary>,
         end: &End,
-    ) -> Result<Choices> {
+    ) -> Result<BoundOneOf> {
         let count = distinct(texts)?.len();
         if tokens.len() != texts.len() {
             let message = format!("{} token lists for {} choices", tokens.len(), texts.len());
@@ -206,13 +206,13 @@ impl Choices {
         let ends =
             End { vocabulary: Some(Arc::clone(vocabulary)), following: None, tokens: end.tokens.clone() };
         let rows = Kind::Tokens(Arc::new(TreeRows::new(tree, descriptor, &ends)?));
-        let after = AfterEnd::tokens(ends.tokens(), vocabulary.end_of_generation());
-        Ok(Choices { count, vocabulary: Arc::clone(vocabulary), rows, after })
+        let after = AfterEnd::tokens(ends.tokens(), vocabulary.end_tokens());
+        Ok(BoundOneOf { count, vocabulary: Arc::clone(vocabulary), rows, after })
     }
 
     /// The same, with something else after a choice.
-    pub(super) fn followed_by(self, after: AfterEnd) -> Choices {
-        Choices { after, ..self }
+    pub(super) fn followed_by(self, after: AfterEnd) -> BoundOneOf {
+        BoundOneOf { after, ..self }
     }
 
     /// A matcher at the beginning of a choice.

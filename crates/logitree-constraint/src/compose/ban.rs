@@ -59,13 +59,8 @@ pub(super) fn without(
     let spelling = ByteTokens::new(vocabulary);
     let finder = Finder::new(sequences);
     let risky = finder.completable(|token| spelling.contains(token) || !spelling.is_whole());
-    let banned = Banned {
-        finder,
-        ends: vocabulary.end_of_generation().into(),
-        size: vocabulary.len(),
-        spelling,
-        risky,
-    };
+    let banned =
+        Banned { finder, ends: vocabulary.end_tokens().into(), size: vocabulary.len(), spelling, risky };
     let bytewise = inner.bytewise().is_some();
     let state = BanState { banned: Arc::new(banned), inner, bytewise, nodes: vec![START] };
     Ok(Box::new(SearchedMatcher::new(state, vocabulary, false, "everything is banned")?))

@@ -28,7 +28,7 @@ pub(super) fn both(
     b: Box<dyn Matcher>,
     vocabulary: &Arc<Vocabulary>,
 ) -> Result<Box<dyn Matcher>> {
-    let state = Both { sides: [a, b], ends: vocabulary.end_of_generation().into(), size: vocabulary.len() };
+    let state = Both { sides: [a, b], ends: vocabulary.end_tokens().into(), size: vocabulary.len() };
     Ok(Box::new(SearchedMatcher::new(state, vocabulary, false, "the intersection is empty")?))
 }
 

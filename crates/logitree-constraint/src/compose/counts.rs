@@ -169,7 +169,7 @@ impl Counted {
 
     /// Whether at most `left` tokens complete the output.
     fn ends_within(&mut self, left: usize) -> Result<bool> {
-        if is_complete(&mut *self.inner, self.shared.vocabulary.end_of_generation())? {
+        if is_complete(&mut *self.inner, self.shared.vocabulary.end_tokens())? {
             return Ok(true);
         }
         if left == 0 {
@@ -202,7 +202,7 @@ struct Exact {
 impl Exact {
     /// Recurses at most [`MAX_REST`] deep.
     fn ends(&mut self, inner: &mut dyn Matcher, left: usize, shared: &Shared) -> Result<bool> {
-        if is_complete(inner, shared.vocabulary.end_of_generation())? {
+        if is_complete(inner, shared.vocabulary.end_tokens())? {
             return Ok(true);
         }
         let key = inner.state().map(|state| (state, left));
@@ -219,7 +219,7 @@ impl Exact {
                 interrupt::consume(TAKE * AT_ONCE as u64);
                 interrupt::check()?;
             }
-            if shared.vocabulary.end_of_generation().contains(&token) || !inner.take(token)? {
+            if shared.vocabulary.end_tokens().contains(&token) || !inner.take(token)? {
                 continue;
             }
             let found = self.ends(inner, left - 1, shared);
@@ -248,7 +248,7 @@ impl Searchable for Counted {
     }
 
     fn is_complete(&mut self) -> Result<bool> {
-        Ok(self.missing() == 0 && is_complete(&mut *self.inner, self.shared.vocabulary.end_of_generation())?)
+        Ok(self.missing() == 0 && is_complete(&mut *self.inner, self.shared.vocabulary.end_tokens())?)
     }
 
     fn write(&mut self, words: &mut [u32]) -> Result<()> {
@@ -263,7 +263,7 @@ impl Searchable for Counted {
         let size = self.shared.vocabulary.len();
         let mut words = vec![0; words_for(size)];
         self.write(&mut words)?;
-        remove_bits(&mut words, self.shared.vocabulary.end_of_generation());
+        remove_bits(&mut words, self.shared.vocabulary.end_tokens());
         // The more tokens the better: those of one byte are the most.
         let allowed = logitree_tokens::mask::AllowedTokens::Mask(&words);
         Ok(self.shared.spelling.enough(&allowed, size, self.bytewise))

@@ -31,10 +31,10 @@ use super::form::written;
 use super::language::joined::Joined;
 use super::language::product::Product;
 use super::language::{LanguageMatcher, SharedLanguage};
-use super::{Constraint, Grammar, GrammarLimits, Matcher};
+use super::{BoundGrammar, Constraint, GrammarLimits, Matcher};
 use crate::{interrupt, Error, ErrorKind, Result, TokenId};
 use counts::TokenCount;
-use logitree_grammar::ast::GrammarNode;
+use logitree_grammar::ast::Grammar;
 use logitree_grammar::rules::{RuleBody, RuleId, Rules};
 use logitree_grammar::Regex;
 use logitree_tokens::vocabulary::Vocabulary;
@@ -65,7 +65,7 @@ struct Composed {
 }
 
 enum Kind {
-    Grammar(GrammarNode),
+    Grammar(Grammar),
     Other(Arc<dyn Constraint>),
     Then(Vec<Composition>),
     Either(Vec<Composition>),
@@ -123,7 +123,7 @@ impl Composition {
     }
 
     /// A grammar as a part.
-    pub fn grammar(node: GrammarNode) -> Composition {
+    pub fn grammar(node: Grammar) -> Composition {
         Composition::leaf(Kind::Grammar(node))
     }
 
@@ -408,7 +408,7 @@ fn both(a: Bound, b: Bound, vocabulary: &Arc<Vocabulary>) -> Result<Bound> {
 /// Rules and a regular language as rules; `None` where that takes more than the limits.
 fn intersected(rules: &Arc<Rules>, regex: Regex, vocabulary: &Arc<Vocabulary>) -> Result<Option<Bound>> {
     let both = Arc::new(Rules::both(rules, regex));
-    match Grammar::new(Arc::clone(&both), vocabulary, None, GrammarLimits::default()) {
+    match BoundGrammar::new(Arc::clone(&both), vocabulary, None, GrammarLimits::default()) {
         Ok(grammar) => Ok(Some(Bound::Rules(both, Some(Arc::new(grammar))))),
         Err(error) if error.kind == ErrorKind::Limit && !interrupt::must_end() => Ok(None),
         Err(error) => Err(error),
@@ -457,7 +457,7 @@ impl Bound {
         match self {
             Bound::Rules(_, Some(bound)) => bound.matcher(vocabulary),
             Bound::Rules(rules, None) => {
-                Grammar::new(rules, vocabulary, None, GrammarLimits::default())?.matcher()
+                BoundGrammar::new(rules, vocabulary, None, GrammarLimits::default())?.matcher()
             }
             Bound::Language(language) => Ok(Box::new(LanguageMatcher::new(language, vocabulary)?)),
             Bound::Tokens(RuleBody::Ref(_), mut parts) => Ok(parts.swap_remove(0)),
@@ -485,8 +485,8 @@ impl Bound {
     }
 }
 
-impl From<GrammarNode> for Composition {
-    fn from(node: GrammarNode) -> Composition {
+impl From<Grammar> for Composition {
+    fn from(node: Grammar) -> Composition {
         Composition::grammar(node)
     }
 }

@@ -112,7 +112,7 @@ impl<S: Searchable> SearchedMatcher<S> {
             known: Known::new(deep),
             masks: Mutex::default(),
             numbers: Mutex::default(),
-            after: AfterEnd::tokens(&[], vocabulary.end_of_generation()),
+            after: AfterEnd::tokens(&[], vocabulary.end_tokens()),
             size: vocabulary.len(),
         };
         let alive = state.can_complete(&shared.known)?;

@@ -96,7 +96,7 @@ impl ComposedMatcher {
         vocabulary: &Arc<Vocabulary>,
     ) -> Result<Self> {
         let size = vocabulary.len();
-        let after = AfterEnd::tokens(&[], vocabulary.end_of_generation());
+        let after = AfterEnd::tokens(&[], vocabulary.end_tokens());
         let mut beginnings = Vec::with_capacity(parts.len());
         for part in &parts {
             if part.vocabulary_size() > size {

@@ -13,13 +13,13 @@ use base64::Engine;
 use serde_json::{Map, Value};
 
 use crate::canonical::CanonicalSpelling;
-use crate::reasoning::{Reasoning, ReasoningOptions, ReasoningStart, Tag};
+use crate::reasoning::{ReasoningBudget, ReasoningOptions, ReasoningStart, Tag};
 use crate::skeleton::{CompiledSkeleton, Skeleton, SkeletonOptions};
 use crate::token_tree::cache::{self, cached, token_trees};
 use crate::token_tree::{DescriptorTree, TokenTree, TreeSpan};
 use crate::{Composition, Constraint, Error, ErrorKind, Key, Matcher, OneOf, Result, TokenId};
 use logitree_automata::stack::with_call_room;
-use logitree_grammar::ast::{GrammarNode, Syntax, TagNode};
+use logitree_grammar::ast::{Grammar, Syntax, TagNode};
 use logitree_grammar::json_schema::{Draft, KeyOrder, NumberSpelling, SchemaOptions, Whitespace};
 use logitree_grammar::lazy::{TokenTrigger, Triggers};
 use logitree_grammar::rules::TokenName;
@@ -100,7 +100,7 @@ pub struct Reader<'a> {
 
 /// What a form is. Grammars join to grammars, and parts of compositions are met.
 enum Made {
-    Grammar(GrammarNode),
+    Grammar(Grammar),
     Composition(Composition),
     Other(Arc<dyn Constraint>),
 }
@@ -169,8 +169,8 @@ impl Reader<'_> {
             }
             "reasoning_budget" => self.reasoning(&mut fields).map(|made| Made::Other(Arc::new(made))),
             "canonical" => self.canonical(&mut fields).map(|made| Made::Other(Arc::new(made))),
-            "sequence" => self.joined(&mut fields, GrammarNode::seq, Composition::then),
-            "either" => self.joined(&mut fields, GrammarNode::alt, Composition::either),
+            "sequence" => self.joined(&mut fields, Grammar::seq, Composition::then),
+            "either" => self.joined(&mut fields, Grammar::alt, Composition::either),
             "repeat" => self.repeat(&mut fields),
             "both" | "until" | "ban" | "at_least" | "at_most" => {
                 self.composition(&kind, &mut fields).map(Made::Composition)
@@ -212,7 +212,7 @@ impl Reader<'_> {
     fn joined(
         &self,
         fields: &mut Fields,
-        grammar: fn(Vec<GrammarNode>) -> Result<GrammarNode>,
+        grammar: fn(Vec<Grammar>) -> Result<Grammar>,
         composition: fn(Vec<Composition>) -> Result<Composition>,
     ) -> Result<Made> {
         let parts = self.several(fields, "of")?;
@@ -249,7 +249,7 @@ impl Reader<'_> {
             let stop = self.inner(fields, "stop")?.part();
             let text = match fields.is_given("of") {
                 true => self.inner(fields, "of")?.part(),
-                false => Composition::grammar(GrammarNode::read(Syntax::Anything)?),
+                false => Composition::grammar(Grammar::read(Syntax::Anything)?),
             };
             return Composition::until(&text, &stop);
         }
@@ -274,7 +274,7 @@ impl Reader<'_> {
         Ok(CanonicalSpelling { of, tokenizer, name, before })
     }
 
-    fn reasoning(&self, fields: &mut Fields) -> Result<Reasoning> {
+    fn reasoning(&self, fields: &mut Fields) -> Result<ReasoningBudget> {
         let (begin, end) = (tags(fields, "begin")?, tags(fields, "end")?);
         let mut messages = tags(fields, "message")?;
         if messages.len() > 1 {
@@ -305,11 +305,11 @@ impl Reader<'_> {
             true => Some(self.inner(fields, "then")?.constraint()),
             false => None,
         };
-        Ok(Reasoning { begin, end, message, options, start, then })
+        Ok(ReasoningBudget { begin, end, message, options, start, then })
     }
 
     /// A form that must be a grammar.
-    fn node(&self, value: Value, place: &str) -> Result<GrammarNode> {
+    fn node(&self, value: Value, place: &str) -> Result<Grammar> {
         match self.made(value, place)? {
             Made::Grammar(grammar) => Ok(grammar),
             _ => {
@@ -349,14 +349,14 @@ impl Reader<'_> {
             "tags" => self.tags(fields)?,
             "grammar" => {
                 let (value, place) = (fields.required("parts")?, fields.at("parts"));
-                let read = GrammarNode::from_written(&value.to_string());
+                let read = Grammar::from_written(&value.to_string());
                 return read.map(Syntaxes::Node).map_err(|error| error.within(&place));
             }
             _ => return Ok(Syntaxes::None),
         }))
     }
 
-    fn named(&self, fields: &mut Fields, name: &str) -> Result<Vec<(String, GrammarNode)>> {
+    fn named(&self, fields: &mut Fields, name: &str) -> Result<Vec<(String, Grammar)>> {
         let Some(named) = fields.take(name) else { return Ok(Vec::new()) };
         let mut named = Fields::new(named, &fields.at(name), ErrorKind::Constraint)?;
         let each = named.rest().into_iter().map(|(name, value)| {
@@ -411,14 +411,14 @@ impl Reader<'_> {
 enum Syntaxes {
     None,
     Text(Syntax),
-    Node(GrammarNode),
+    Node(Grammar),
 }
 
 impl Syntaxes {
-    fn node(self) -> Result<Option<GrammarNode>> {
+    fn node(self) -> Result<Option<Grammar>> {
         match self {
             Syntaxes::None => Ok(None),
-            Syntaxes::Text(syntax) => GrammarNode::read(syntax).map(Some),
+            Syntaxes::Text(syntax) => Grammar::read(syntax).map(Some),
             Syntaxes::Node(node) => Ok(Some(node)),
         }
     }

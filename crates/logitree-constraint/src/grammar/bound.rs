@@ -13,7 +13,7 @@ use crate::binding::{kept, Key};
 use crate::form::written;
 use crate::{Constraint, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
-use logitree_grammar::ast::GrammarNode;
+use logitree_grammar::ast::Grammar;
 use logitree_grammar::earley::{self, Machine, RulesSource};
 use logitree_grammar::expr::Exprs;
 use logitree_grammar::json_schema::{self, JsonRules};
@@ -72,14 +72,14 @@ const BEGINNINGS: [&str; 12] = [
 ///
 /// ```
 /// use std::sync::Arc;
-/// use logitree_constraint::{Grammar, GrammarLimits};
+/// use logitree_constraint::{BoundGrammar, GrammarLimits};
 /// use logitree_grammar::gbnf;
 /// use logitree_tokens::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 ///
 /// let tokens = ["[", "]", "7", "]]"].map(|text| Token { bytes: text.into(), kind: TokenKind::Normal });
 /// let vocabulary = Arc::new(Vocabulary::new(tokens, VocabularyOptions::default())?);
 /// let rules = Arc::new(gbnf::parse("root ::= \"[\" root \"]\" | \"7\"")?);
-/// let grammar = Grammar::new(rules, &vocabulary, None, GrammarLimits::default())?;
+/// let grammar = BoundGrammar::new(rules, &vocabulary, None, GrammarLimits::default())?;
 /// let mut matcher = grammar.matcher()?;
 /// for token in [0, 0, 2, 3] {
 ///     assert!(matcher.is_allowed(token)?);
@@ -88,7 +88,7 @@ const BEGINNINGS: [&str; 12] = [
 /// assert!(matcher.is_finished());
 /// # Ok::<(), logitree_constraint::Error>(())
 /// ```
-pub struct Grammar {
+pub struct BoundGrammar {
     rules: Arc<Rules>,
     vocabulary: Arc<Vocabulary>,
     limits: GrammarLimits,
@@ -97,7 +97,7 @@ pub struct Grammar {
     budget: Arc<MemoryBudget>,
 }
 
-impl Grammar {
+impl BoundGrammar {
     /// Binds `rules` to `vocabulary`. `ends` are the tokens that may follow a complete text that could also continue;
     /// `None` means the vocabulary's end-of-generation ids.
     ///
@@ -109,8 +109,8 @@ impl Grammar {
         vocabulary: &Arc<Vocabulary>,
         ends: Option<&[TokenId]>,
         limits: GrammarLimits,
-    ) -> Result<Grammar> {
-        let mut ends = ends.unwrap_or(vocabulary.end_of_generation()).to_vec();
+    ) -> Result<BoundGrammar> {
+        let mut ends = ends.unwrap_or(vocabulary.end_tokens()).to_vec();
         ends.sort_unstable();
         ends.dedup();
         for &id in &ends {
@@ -119,7 +119,7 @@ impl Grammar {
         let ends: Arc<[TokenId]> = ends.into();
         let budget = Arc::clone(&shared(vocabulary).budget);
         let vocabulary = Arc::clone(vocabulary);
-        let grammar = Grammar { rules, vocabulary, limits, ends, engine: Arc::default(), budget };
+        let grammar = BoundGrammar { rules, vocabulary, limits, ends, engine: Arc::default(), budget };
         grammar.engine()?.session().probe()?;
         Ok(grammar)
     }
@@ -127,23 +127,23 @@ impl Grammar {
     /// The grammar of `node` over `vocabulary`, which keeps it: equal arguments give the same grammar.
     ///
     /// # Errors
-    /// As [`GrammarNode::rules`] and [`Grammar::new`].
+    /// As [`Grammar::rules`] and [`BoundGrammar::new`].
     pub fn of(
-        node: &GrammarNode,
+        node: &Grammar,
         vocabulary: &Arc<Vocabulary>,
         ends: Option<&[TokenId]>,
         limits: GrammarLimits,
-    ) -> Result<Arc<Grammar>> {
-        let key = Key::new::<Grammar>(Arc::clone(node.content()), &(ends, limits));
-        kept(vocabulary, key, |vocabulary| Grammar::new(node.rules()?, vocabulary, ends, limits))
+    ) -> Result<Arc<BoundGrammar>> {
+        let key = Key::new::<BoundGrammar>(Arc::clone(node.content()), &(ends, limits));
+        kept(vocabulary, key, |vocabulary| BoundGrammar::new(node.rules()?, vocabulary, ends, limits))
     }
 
     /// Whether `node` names a token of `vocabulary` that is text. How that text is spelled is then said by the grammar; control
     /// tokens and user-defined tokens have no other spelling.
     ///
     /// # Errors
-    /// As [`GrammarNode::rules`]; [`ErrorKind::Constraint`] if a token is not in the vocabulary.
-    pub fn names_text(node: &GrammarNode, vocabulary: &Vocabulary) -> Result<bool> {
+    /// As [`Grammar::rules`]; [`ErrorKind::Constraint`] if a token is not in the vocabulary.
+    pub fn names_text(node: &Grammar, vocabulary: &Vocabulary) -> Result<bool> {
         let is_text = |id: TokenId| {
             let kind = vocabulary.kind(id);
             kind.is_text() && kind != TokenKind::UserDefined
@@ -168,7 +168,7 @@ impl Grammar {
         let schema = json_schema::load(ANY_OBJECT, &options, &[])?;
         let body = RuleBody::Json(Arc::new(schema));
         let rules = Rules { rules: vec![Rule::new("~json", body)], start: RuleId(0) };
-        let grammar = Grammar::new(Arc::new(rules), vocabulary, Some(&[]), GrammarLimits::default())?;
+        let grammar = BoundGrammar::new(Arc::new(rules), vocabulary, Some(&[]), GrammarLimits::default())?;
         let engine = grammar.engine()?;
         for text in BEGINNINGS {
             let mut session = engine.session();
@@ -184,7 +184,7 @@ impl Grammar {
     /// A matcher at the beginning of a text.
     ///
     /// # Errors
-    /// As [`Grammar::new`], where the automata have grown so large that they are rebuilt.
+    /// As [`BoundGrammar::new`], where the automata have grown so large that they are rebuilt.
     pub fn matcher(&self) -> Result<Box<dyn Matcher>> {
         Ok(Box::new(GrammarMatcher::new(self.engine()?)))
     }
@@ -192,7 +192,7 @@ impl Grammar {
     /// Whether the whole of `text` matches if its tokens are not counted; `None` where none are.
     ///
     /// # Errors
-    /// As [`Grammar::matcher`].
+    /// As [`BoundGrammar::matcher`].
     pub(crate) fn matches_uncounted(&self, text: &[u8]) -> Result<Option<bool>> {
         let engine = self.engine()?;
         let mut session = engine.session();
@@ -243,30 +243,30 @@ impl Grammar {
     }
 }
 
-impl Constraint for Grammar {
+impl Constraint for BoundGrammar {
     /// A matcher over the vocabulary that it is bound to.
     ///
     /// # Errors
-    /// As [`Grammar::matcher`]; [`ErrorKind::Constraint`] for another vocabulary.
+    /// As [`BoundGrammar::matcher`]; [`ErrorKind::Constraint`] for another vocabulary.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         if vocabulary != &self.vocabulary {
             return Err(Error::new(ErrorKind::Constraint, "the grammar is bound to another vocabulary"));
         }
-        Grammar::matcher(self)
+        BoundGrammar::matcher(self)
     }
 }
 
-impl Constraint for GrammarNode {
-    /// With the default limits, and the vocabulary's end-of-generation ids as end tokens; others: [`Grammar::of`].
+impl Constraint for Grammar {
+    /// With the default limits, and the vocabulary's end-of-generation ids as end tokens; others: [`BoundGrammar::of`].
     ///
     /// # Errors
-    /// As [`Grammar::of`].
+    /// As [`BoundGrammar::of`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        Grammar::of(self, vocabulary, None, GrammarLimits::default())?.matcher()
+        BoundGrammar::of(self, vocabulary, None, GrammarLimits::default())?.matcher()
     }
 
     fn key(&self) -> Option<Key> {
-        Some(Key::new::<GrammarNode>(Arc::clone(self.content()), &()))
+        Some(Key::new::<Grammar>(Arc::clone(self.content()), &()))
     }
 
     fn form(&self) -> Result<Value> {
@@ -291,7 +291,7 @@ pub(crate) fn is_crowded(vocabulary: &Vocabulary) -> bool {
     shared(vocabulary).budget.is_crowded()
 }
 
-impl Drop for Grammar {
+impl Drop for BoundGrammar {
     fn drop(&mut self) {
         self.budget.remove(&self.engine);
     }

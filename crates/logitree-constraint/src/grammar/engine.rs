@@ -93,7 +93,7 @@ impl Engine {
 
     /// Whether only the bytes of tokens matter, and the vocabulary's own tokens end a text.
     pub fn is_bytewise(&self) -> bool {
-        let mut ends = self.vocabulary.end_of_generation().to_vec();
+        let mut ends = self.vocabulary.end_tokens().to_vec();
         ends.sort_unstable();
         ends.dedup();
         self.token_sets.is_empty() && !self.machine.counts_tokens() && *self.ends == ends[..]

@@ -69,7 +69,7 @@ impl SharedEngine {
         share.set(engine.memory());
         SharedEngine {
             ends: Arc::clone(&engine.ends),
-            after: AfterEnd::tokens(&engine.ends, engine.vocabulary.end_of_generation()),
+            after: AfterEnd::tokens(&engine.ends, engine.vocabulary.end_tokens()),
             start: engine.machine.start(),
             size: engine.vocabulary.len(),
             is_bytewise: engine.is_bytewise(),

@@ -28,4 +28,4 @@ mod tests;
 mod walk;
 
 pub(crate) use bound::is_crowded;
-pub use bound::{Grammar, GrammarLimits};
+pub use bound::{BoundGrammar, GrammarLimits};

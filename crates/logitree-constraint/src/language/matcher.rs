@@ -116,7 +116,7 @@ impl Shared {
             self.language.fill(state, trie, &mut words)?;
         }
         // What ends the generation is never text.
-        let ends = self.vocabulary.end_of_generation();
+        let ends = self.vocabulary.end_tokens();
         match accepting {
             true => mask::insert_bits(&mut words, ends),
             false => mask::remove_bits(&mut words, ends),
@@ -321,7 +321,7 @@ impl LanguageMatcher {
     pub fn new(language: SharedLanguage, vocabulary: &Arc<Vocabulary>) -> Result<LanguageMatcher> {
         vocabulary.trie()?;
         let state = language.start()?;
-        let after = AfterEnd::tokens(&[], vocabulary.end_of_generation());
+        let after = AfterEnd::tokens(&[], vocabulary.end_tokens());
         let (vocabulary, tables) = (Arc::clone(vocabulary), Mutex::new(Tables::default()));
         let shared = Arc::new(Shared { language, vocabulary, after, tables });
         let states = LanguageStates { shared, mask: None };
@@ -354,7 +354,7 @@ impl States for LanguageStates {
     }
 
     fn ends(&self) -> &[TokenId] {
-        self.shared.vocabulary.end_of_generation()
+        self.shared.vocabulary.end_tokens()
     }
 
     fn is_accepting(&self, at: &At) -> bool {

@@ -14,7 +14,7 @@ impl ByteTokens {
     pub fn new(vocabulary: &Vocabulary) -> ByteTokens {
         let mut found = [None; 256];
         for id in (0..vocabulary.len() as TokenId).rev() {
-            let is_text = vocabulary.kind(id).is_text() && !vocabulary.end_of_generation().contains(&id);
+            let is_text = vocabulary.kind(id).is_text() && !vocabulary.end_tokens().contains(&id);
             if let (true, &[byte]) = (is_text, vocabulary.token_bytes(id)) {
                 found[usize::from(byte)] = Some(id);
             }

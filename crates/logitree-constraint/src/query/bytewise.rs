@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::Grammar;
+use crate::BoundGrammar;
 use crate::{ErrorKind, Result, TokenId};
 use logitree_tokens::vocabulary::{Builder, TokenKind, Vocabulary, VocabularyOptions};
 
@@ -25,7 +25,7 @@ pub fn vocabulary() -> &'static Arc<Vocabulary> {
 ///
 /// # Errors
 /// [`ErrorKind::Limit`] if reading it takes more than the grammar's limits.
-pub fn matches(grammar: &Grammar, text: &[u8]) -> Result<bool> {
+pub fn matches(grammar: &BoundGrammar, text: &[u8]) -> Result<bool> {
     if let Some(matches) = grammar.matches_uncounted(text)? {
         return Ok(matches);
     }

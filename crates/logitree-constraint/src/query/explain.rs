@@ -106,7 +106,7 @@ fn of_token(matcher: &mut dyn Matcher, vocabulary: &Vocabulary, token: TokenId) 
             why: None,
         });
     }
-    let ends = vocabulary.end_of_generation().contains(&token);
+    let ends = vocabulary.end_tokens().contains(&token);
     let text = vocabulary.kind(token).is_text();
     let why = match (ends, text) {
         _ if matcher.is_finished() => Some(OVER),
@@ -202,7 +202,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Choices, End};
+    use crate::{BoundOneOf, End};
     use logitree_tokens::vocabulary::{Builder, TokenKind, VocabularyOptions};
 
     fn vocabulary() -> Arc<Vocabulary> {
@@ -212,16 +212,14 @@ mod tests {
         }
         builder.push(TokenKind::Control, b"<end>").unwrap();
         Arc::new(
-            builder
-                .build(VocabularyOptions { end_of_generation: vec![5], ..VocabularyOptions::default() })
-                .unwrap(),
+            builder.build(VocabularyOptions { end_tokens: vec![5], ..VocabularyOptions::default() }).unwrap(),
         )
     }
 
     #[test]
     fn tokens_and_texts_are_judged() {
         let vocabulary = vocabulary();
-        let mut matcher = Choices::new(&["ab", "abb"], &vocabulary, &End::default()).unwrap().matcher();
+        let mut matcher = BoundOneOf::new(&["ab", "abb"], &vocabulary, &End::default()).unwrap().matcher();
         let allowed = explain(&mut *matcher, &vocabulary, ExplainQuery::Token(2)).unwrap();
         assert_eq!((allowed.allowed, allowed.accepting), (Some(2), false));
         assert_eq!(allowed.first, [(0, b"a".to_vec()), (2, b"ab".to_vec())]);

@@ -58,7 +58,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Choices, End};
+    use crate::{BoundOneOf, End};
     use logitree_tokens::vocabulary::{Builder, TokenKind, VocabularyOptions};
     use logitree_tokens::TokenId;
 
@@ -71,9 +71,9 @@ mod tests {
         for byte in b'a'..=b'z' {
             builder.push(TokenKind::Normal, &[byte]).unwrap();
         }
-        let about = VocabularyOptions { end_of_generation: ends.to_vec(), ..VocabularyOptions::default() };
+        let about = VocabularyOptions { end_tokens: ends.to_vec(), ..VocabularyOptions::default() };
         let vocabulary = Arc::new(builder.build(about).unwrap());
-        Choices::new(&[text], &vocabulary, &End::default()).unwrap().matcher()
+        BoundOneOf::new(&[text], &vocabulary, &End::default()).unwrap().matcher()
     }
 
     #[test]

@@ -8,7 +8,7 @@ fn wrong(message: impl Into<String>, place: &str, help: &str) -> Error {
     Error::new(ErrorKind::Constraint, message).at(place).help(help)
 }
 
-/// See [`super::ReasoningBudget::new`].
+/// See [`super::BoundReasoning::new`].
 pub(super) fn check(options: &ReasoningOptions, vocabulary: &Vocabulary) -> Result<()> {
     let named = named(options);
     let total = named.iter().fold(0usize, |n, (_, tokens)| n.saturating_add(tokens.len()));
@@ -34,7 +34,7 @@ pub(super) fn check(options: &ReasoningOptions, vocabulary: &Vocabulary) -> Resu
     }
     numbers(options)?;
     let mut special: Vec<TokenId> = named.iter().flat_map(|(_, tokens)| tokens.iter().copied()).collect();
-    special.extend_from_slice(vocabulary.end_of_generation());
+    special.extend_from_slice(vocabulary.end_tokens());
     special.sort_unstable();
     special.dedup();
     if special.len() >= vocabulary.len() {
@@ -75,7 +75,7 @@ fn tag(place: &str, tokens: &[TokenId], vocabulary: &Vocabulary) -> Result<()> {
     for &token in tokens {
         let known = vocabulary.check(token);
         known.map_err(|error| Error { kind: ErrorKind::Constraint, ..error }.at(place))?;
-        if vocabulary.end_of_generation().binary_search(&token).is_ok() {
+        if vocabulary.end_tokens().binary_search(&token).is_ok() {
             let message = format!("token {token} of the {place} ends the generation");
             let help = "use another token, or a vocabulary whose end-of-generation ids leave it out";
             return Err(wrong(message, place, help));

@@ -105,7 +105,7 @@ impl ReasoningStates {
         insert_bits(words, cleared);
         self.plan.banned(*at, cleared);
         if self.then.is_some() {
-            cleared.extend_from_slice(self.plan.vocabulary.end_of_generation());
+            cleared.extend_from_slice(self.plan.vocabulary.end_tokens());
         }
         remove_bits(words, cleared);
     }

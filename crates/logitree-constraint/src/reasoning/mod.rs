@@ -108,7 +108,7 @@ impl Tag {
 
 /// The constraint of a reasoning block within a budget, and of what comes after it.
 #[derive(Clone)]
-pub struct Reasoning {
+pub struct ReasoningBudget {
     /// What begins a block.
     pub begin: Vec<Tag>,
     /// What ends it. The first is the one that is forced.
@@ -123,29 +123,29 @@ pub struct Reasoning {
     pub then: Option<Arc<dyn Constraint>>,
 }
 
-impl Reasoning {
+impl ReasoningBudget {
     fn content(&self) -> Vec<u8> {
         let ReasoningOptions { budget, soft, ramp, max_blocks, whole, .. } = &self.options;
         let tags = (&self.begin, &self.end, &self.message);
         recorded(&(tags, budget, soft, ramp.to_bits(), max_blocks, whole))
     }
 
-    fn budget(&self, vocabulary: &Arc<Vocabulary>) -> Result<ReasoningBudget> {
+    fn budget(&self, vocabulary: &Arc<Vocabulary>) -> Result<BoundReasoning> {
         let all = |tags: &[Tag]| tags.iter().map(|tag| tag.resolve(vocabulary)).collect::<Result<_>>();
         let message = self.message.as_ref().map_or(Ok(Vec::new()), |message| message.resolve(vocabulary))?;
         let (begin, end) = (all(&self.begin)?, all(&self.end)?);
         let options = ReasoningOptions { begin, end, message, ..self.options.clone() };
-        ReasoningBudget::new(options, vocabulary)
+        BoundReasoning::new(options, vocabulary)
     }
 }
 
-impl Constraint for Reasoning {
+impl Constraint for ReasoningBudget {
     /// # Errors
-    /// [`ErrorKind::Constraint`] if a text is no token; those of [`ReasoningBudget::new`], [`ReasoningBudget::matcher`] and
+    /// [`ErrorKind::Constraint`] if a text is no token; those of [`BoundReasoning::new`], [`BoundReasoning::matcher`] and
     /// the constraint that follows.
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         let then = self.then.as_ref().map(|then| then.matcher(vocabulary)).transpose()?;
-        let key = Key::new::<ReasoningBudget>(self.content(), &());
+        let key = Key::new::<BoundReasoning>(self.content(), &());
         kept(vocabulary, key, |vocabulary| self.budget(vocabulary))?.matcher(self.start, then)
     }
 
@@ -154,7 +154,7 @@ impl Constraint for Reasoning {
             None => None,
             Some(then) => Some(then.key().filter(|then| then.bytes() <= MAX_NESTED_BYTES)?),
         };
-        Some(Key::new::<Reasoning>(self.content(), &(self.start, then)))
+        Some(Key::new::<ReasoningBudget>(self.content(), &(self.start, then)))
     }
 
     fn form(&self) -> Result<Value> {
@@ -186,11 +186,11 @@ impl Constraint for Reasoning {
 
 /// [`ReasoningOptions`], checked and bound to a vocabulary. Cheap to clone; matchers share it.
 #[derive(Debug, Clone)]
-pub struct ReasoningBudget {
+pub struct BoundReasoning {
     plan: Arc<Plan>,
 }
 
-impl ReasoningBudget {
+impl BoundReasoning {
     /// Checks `thinking` and binds it.
     ///
     /// # Errors
@@ -198,9 +198,9 @@ impl ReasoningBudget {
     /// or ends the generation; if one of them or the message contains another (with `whole` a begin may end with another);
     /// or, without `whole`, if a begin and an end have the same first token; for a soft budget that is not below the budget, a ramp that is no number of 0 or
     /// more, or a vocabulary without other tokens. [`ErrorKind::Limit`] past [`MAX_TAG_TOKENS`].
-    pub fn new(options: ReasoningOptions, vocabulary: &Arc<Vocabulary>) -> Result<ReasoningBudget> {
+    pub fn new(options: ReasoningOptions, vocabulary: &Arc<Vocabulary>) -> Result<BoundReasoning> {
         checks::check(&options, vocabulary)?;
-        Ok(ReasoningBudget { plan: Arc::new(Plan::new(options, vocabulary)) })
+        Ok(BoundReasoning { plan: Arc::new(Plan::new(options, vocabulary)) })
     }
 
     /// A matcher in the state `at`. What comes after the last reasoning block is `then`'s, from its first token on;

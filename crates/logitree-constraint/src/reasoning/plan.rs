@@ -65,7 +65,7 @@ impl Plan {
     /// `thinking` must have passed the checks.
     pub fn new(options: ReasoningOptions, vocabulary: &Arc<Vocabulary>) -> Plan {
         let mut except: Vec<TokenId> = options.begin.concat();
-        except.extend_from_slice(vocabulary.end_of_generation());
+        except.extend_from_slice(vocabulary.end_tokens());
         let forced = [&options.message[..], &options.end[0][..]].concat();
         Plan {
             begins: Finder::new(&options.begin),
@@ -228,7 +228,7 @@ impl Plan {
         }
     }
 
-    /// See [`super::ReasoningBudget::state`].
+    /// See [`super::BoundReasoning::state`].
     pub fn name(&self, tokens: &[TokenId], at: ReasoningStart) -> &'static str {
         let state = tokens.iter().fold(self.birth(at), |state, &token| self.step(state, token));
         match state.phase {
@@ -239,7 +239,7 @@ impl Plan {
         }
     }
 
-    /// See [`super::ReasoningBudget::leading`].
+    /// See [`super::BoundReasoning::leading`].
     pub fn leading(&self, tokens: &[TokenId], at: ReasoningStart) -> usize {
         let mut state = self.birth(at);
         let mut answer = if matches!(state.phase, Phase::Off | OUTSIDE) { 0 } else { tokens.len() };

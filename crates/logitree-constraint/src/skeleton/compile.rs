@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::layout::{Layout, Part, SpanInfo, TextRun, ValueOf};
 use crate::{Error, ErrorKind, Result, TokenId};
-use logitree_grammar::ast::{GrammarNode, Syntax};
+use logitree_grammar::ast::{Grammar, Syntax};
 use logitree_grammar::json_schema::{SchemaOptions, Whitespace};
 use logitree_grammar::rules::TokenName;
 
@@ -48,7 +48,7 @@ pub(super) struct ValueTokens {
 /// # Errors
 /// [`ErrorKind::Constraint`] with the span's place for a schema that cannot be honoured; [`ErrorKind::Limit`] where cases
 /// of cases multiply past the limit.
-pub(super) fn grammar(layout: &Layout, texts: &TokenTexts) -> Result<GrammarNode> {
+pub(super) fn grammar(layout: &Layout, texts: &TokenTexts) -> Result<Grammar> {
     let mut compiler =
         Compiler { layout, texts, chosen: FxHashMap::default(), made: 0, values: FxHashMap::default() };
     compiler.list(&layout.parts)
@@ -61,7 +61,7 @@ struct Compiler<'l> {
     chosen: FxHashMap<u32, u32>,
     made: usize,
     /// The grammars of values, each made once.
-    values: FxHashMap<u32, GrammarNode>,
+    values: FxHashMap<u32, Grammar>,
 }
 
 impl Compiler<'_> {
@@ -69,7 +69,7 @@ impl Compiler<'_> {
         &self.layout.spans[span as usize]
     }
 
-    fn list(&mut self, parts: &[Part]) -> Result<GrammarNode> {
+    fn list(&mut self, parts: &[Part]) -> Result<Grammar> {
         let mut nodes = Vec::with_capacity(parts.len());
         let mut at = 0;
         while at < parts.len() {
@@ -86,11 +86,11 @@ impl Compiler<'_> {
             }
             at += 1;
         }
-        GrammarNode::seq(nodes)
+        Grammar::seq(nodes)
     }
 
     /// An enum, and what follows up to the last switch that depends on it or on an enum in between.
-    fn by_value(&mut self, span: u32, texts: &[String], rest: &[Part]) -> Result<GrammarNode> {
+    fn by_value(&mut self, span: u32, texts: &[String], rest: &[Part]) -> Result<Grammar> {
         let mut groups: Vec<(Vec<u32>, Vec<u32>)> = Vec::new();
         let mut places: FxHashMap<Vec<u32>, usize> = FxHashMap::default();
         for value in 0..texts.len() as u32 {
@@ -109,16 +109,16 @@ impl Compiler<'_> {
         for (_, values) in groups {
             let Some(choice) = self.choice(span, texts, Some(&values))? else { continue };
             self.chosen.insert(span, values[0]);
-            alternatives.push(GrammarNode::seq([choice, self.list(rest)?])?);
+            alternatives.push(Grammar::seq([choice, self.list(rest)?])?);
         }
         self.chosen.remove(&span);
         if alternatives.is_empty() {
             return Err(self.no_leaf(span));
         }
-        GrammarNode::alt(alternatives)
+        Grammar::alt(alternatives)
     }
 
-    fn part(&mut self, part: &Part) -> Result<GrammarNode> {
+    fn part(&mut self, part: &Part) -> Result<Grammar> {
         self.made += 1;
         if self.made > MAX_PARTS {
             let message = format!("the cases of the skeleton's switches make more than {MAX_PARTS} parts");
@@ -131,15 +131,15 @@ impl Compiler<'_> {
             Part::Value { span, of } => self.value(*span, of),
             Part::Array { items, min, max, .. } => {
                 let item = self.list(items)?;
-                let further = GrammarNode::seq([GrammarNode::literal(",")?, item.clone()])?;
+                let further = Grammar::seq([Grammar::literal(",")?, item.clone()])?;
                 let most = match max {
-                    Some(0) => return GrammarNode::literal("[]"),
+                    Some(0) => return Grammar::literal("[]"),
                     Some(max) => Some(max - 1),
                     None => None,
                 };
-                let several = GrammarNode::seq([item, further.repeat(min.saturating_sub(1), most)?])?;
+                let several = Grammar::seq([item, further.repeat(min.saturating_sub(1), most)?])?;
                 let several = several.repeat(u32::from(*min > 0), Some(1))?;
-                GrammarNode::seq([GrammarNode::literal("[")?, several, GrammarNode::literal("]")?])
+                Grammar::seq([Grammar::literal("[")?, several, Grammar::literal("]")?])
             }
             Part::Switch { on, cases, case_of, place } => {
                 let chosen = self.chosen.get(on).copied().unwrap_or(0);
@@ -150,14 +150,14 @@ impl Compiler<'_> {
         }
     }
 
-    fn run(&self, run: &TextRun) -> Result<GrammarNode> {
+    fn run(&self, run: &TextRun) -> Result<Grammar> {
         match self.texts.runs.get(run.number as usize) {
             Some(Some(tokens)) => whole_tokens(tokens),
-            _ => GrammarNode::literal(run.text.as_str()),
+            _ => Grammar::literal(run.text.as_str()),
         }
     }
 
-    fn value(&mut self, span: u32, of: &ValueOf) -> Result<GrammarNode> {
+    fn value(&mut self, span: u32, of: &ValueOf) -> Result<Grammar> {
         if let ValueOf::Enum(texts) = of {
             return self.choice(span, texts, None)?.ok_or_else(|| self.no_leaf(span));
         }
@@ -166,16 +166,16 @@ impl Compiler<'_> {
         }
         let place = self.info(span).place.clone();
         let node = match of {
-            ValueOf::Number(None) => GrammarNode::read(Syntax::Regex(NUMBER.into())),
+            ValueOf::Number(None) => Grammar::read(Syntax::Regex(NUMBER.into())),
             ValueOf::Number(Some(schema)) if is_plain_integer(schema) => {
-                GrammarNode::read(Syntax::Regex(INTEGER.into()))
+                Grammar::read(Syntax::Regex(INTEGER.into()))
             }
-            ValueOf::Boolean => GrammarNode::read(Syntax::Choice(vec!["true".into(), "false".into()])),
+            ValueOf::Boolean => Grammar::read(Syntax::Choice(vec!["true".into(), "false".into()])),
             ValueOf::String { in_string: true, schema } => {
                 let (min, max) = lengths(schema.as_ref(), &place)?;
-                let character = GrammarNode::read(Syntax::Regex(CHARACTER.into()))?;
+                let character = Grammar::read(Syntax::Regex(CHARACTER.into()))?;
                 match (min, max) {
-                    (0, None) => GrammarNode::read(Syntax::Regex(format!("({CHARACTER})*"))),
+                    (0, None) => Grammar::read(Syntax::Regex(format!("({CHARACTER})*"))),
                     _ => character.repeat(min, max),
                 }
             }
@@ -192,20 +192,20 @@ impl Compiler<'_> {
     }
 
     /// These values of an enum, all of them without a list; `None` if its token tree has none of them.
-    fn choice(&self, span: u32, texts: &[String], values: Option<&[u32]>) -> Result<Option<GrammarNode>> {
+    fn choice(&self, span: u32, texts: &[String], values: Option<&[u32]>) -> Result<Option<Grammar>> {
         let is_wanted = |value: u32| values.is_none_or(|values| values.binary_search(&value).is_ok());
         if let Some(leaves) = self.texts.leaves.get(&span) {
             let mut nodes = Vec::new();
             for leaf in leaves.iter().filter(|leaf| is_wanted(leaf.value)) {
                 let tokens = whole_tokens(&leaf.tokens)?;
                 nodes.push(if leaf.quoted {
-                    let quote = GrammarNode::literal("\"")?;
-                    GrammarNode::seq([quote.clone(), tokens, quote])?
+                    let quote = Grammar::literal("\"")?;
+                    Grammar::seq([quote.clone(), tokens, quote])?
                 } else {
                     tokens
                 });
             }
-            return if nodes.is_empty() { Ok(None) } else { GrammarNode::alt(nodes).map(Some) };
+            return if nodes.is_empty() { Ok(None) } else { Grammar::alt(nodes).map(Some) };
         }
         let chosen: Vec<String> = texts
             .iter()
@@ -214,8 +214,8 @@ impl Compiler<'_> {
             .map(|(text, _)| text.clone())
             .collect();
         match &chosen[..] {
-            [only] => GrammarNode::literal(only.as_str()).map(Some),
-            _ => GrammarNode::read(Syntax::Choice(chosen)).map(Some),
+            [only] => Grammar::literal(only.as_str()).map(Some),
+            _ => Grammar::read(Syntax::Choice(chosen)).map(Some),
         }
     }
 
@@ -248,19 +248,19 @@ fn is_plain_integer(schema: &Map<String, Value>) -> bool {
     schema.len() == 1 && schema.get("type").and_then(Value::as_str) == Some("integer")
 }
 
-fn whole_tokens(tokens: &[TokenId]) -> Result<GrammarNode> {
-    let token = |&id: &TokenId| GrammarNode::read(Syntax::Token(TokenName::Id(id)));
-    GrammarNode::seq(tokens.iter().map(token).collect::<Result<Vec<_>>>()?)
+fn whole_tokens(tokens: &[TokenId]) -> Result<Grammar> {
+    let token = |&id: &TokenId| Grammar::read(Syntax::Token(TokenName::Id(id)));
+    Grammar::seq(tokens.iter().map(token).collect::<Result<Vec<_>>>()?)
 }
 
 /// JSON that is valid under a schema, written without white space.
-fn json(schema: &Value) -> Result<GrammarNode> {
+fn json(schema: &Value) -> Result<Grammar> {
     let options = SchemaOptions {
         whitespace: Whitespace::Compact,
         separators: Some((",".into(), ":".into())),
         ..SchemaOptions::default()
     };
-    GrammarNode::read(Syntax::JsonSchema { text: schema.to_string(), options, documents: Vec::new() })
+    Grammar::read(Syntax::JsonSchema { text: schema.to_string(), options, documents: Vec::new() })
 }
 
 /// The length limits of a string inside of a string; a schema there has no other keywords.

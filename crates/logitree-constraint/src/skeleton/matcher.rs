@@ -61,7 +61,7 @@ impl SkeletonStates {
     fn follow(&self, tracker: &Tracker, token: TokenId, may_end: bool) -> Result<Tracker> {
         let mut after = tracker.clone();
         let vocabulary = &*self.vocabulary;
-        let ends = may_end && vocabulary.end_of_generation().binary_search(&token).is_ok();
+        let ends = may_end && vocabulary.end_tokens().binary_search(&token).is_ok();
         let text: &[u8] = match vocabulary.kind(token).is_text() && !ends {
             true => vocabulary.token_bytes(token),
             false => &[],

@@ -29,11 +29,11 @@ pub use tracker::{ActiveSpan, MarkKind, SpanMark, Tracker};
 use super::binding::{kept, Key};
 use super::form::written;
 use super::token_tree::{DescriptorTree, TokenTree};
-use super::{Constraint, Grammar, GrammarLimits, Matcher};
+use super::{BoundGrammar, Constraint, GrammarLimits, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
 use compile::{TokenTexts, ValueTokens};
 use layout::{Layout, Part, ValueOf};
-use logitree_grammar::ast::GrammarNode;
+use logitree_grammar::ast::Grammar;
 use logitree_tokens::vocabulary::Vocabulary;
 use matcher::SkeletonMatcher;
 use program::Program;
@@ -58,7 +58,7 @@ pub struct CompiledSkeleton {
     form: Arc<str>,
     layout: Arc<Layout>,
     program: Arc<Program>,
-    grammar: GrammarNode,
+    grammar: Grammar,
     /// What it is generated with as a constraint.
     options: SkeletonOptions,
 }
@@ -91,7 +91,7 @@ impl CompiledSkeleton {
     }
 
     /// The grammar of the whole text, without token trees and plans.
-    pub fn grammar(&self) -> &GrammarNode {
+    pub fn grammar(&self) -> &Grammar {
         &self.grammar
     }
 
@@ -110,7 +110,7 @@ impl CompiledSkeleton {
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if a path of the token tree is no span's, if none of its leaves spells a value, or if the
-    /// tokens of a run do not spell it; those of [`Grammar::new`].
+    /// tokens of a run do not spell it; those of [`BoundGrammar::new`].
     pub fn bind(
         &self,
         vocabulary: &Arc<Vocabulary>,
@@ -127,14 +127,14 @@ impl CompiledSkeleton {
     fn bind_anew(&self, vocabulary: &Arc<Vocabulary>, options: &SkeletonOptions) -> Result<BoundSkeleton> {
         let limits = GrammarLimits::default();
         let grammar = if options.tree.is_none() && options.run_tokens.is_empty() {
-            Grammar::new(self.grammar.rules()?, vocabulary, None, limits)?
+            BoundGrammar::new(self.grammar.rules()?, vocabulary, None, limits)?
         } else {
             let mut texts =
                 TokenTexts { runs: self.run_tokens(vocabulary, options)?, ..TokenTexts::default() };
             if let Some(tree) = &options.tree {
                 self.leaves(tree, vocabulary, &mut texts)?;
             }
-            Grammar::new(compile::grammar(&self.layout, &texts)?.rules()?, vocabulary, None, limits)?
+            BoundGrammar::new(compile::grammar(&self.layout, &texts)?.rules()?, vocabulary, None, limits)?
         };
         Ok(BoundSkeleton { grammar, program: Arc::clone(&self.program), _tree: options.tree.clone() })
     }
@@ -258,7 +258,7 @@ fn leaves_of(
 
 /// A skeleton bound to a vocabulary: where matchers come from.
 pub struct BoundSkeleton {
-    grammar: Grammar,
+    grammar: BoundGrammar,
     program: Arc<Program>,
     /// Its address is the key.
     _tree: Option<Arc<TokenTree>>,
@@ -268,7 +268,7 @@ impl BoundSkeleton {
     /// A matcher at the beginning of a text.
     ///
     /// # Errors
-    /// Those of [`Grammar::matcher`].
+    /// Those of [`BoundGrammar::matcher`].
     pub fn matcher(&self) -> Result<Box<dyn Matcher>> {
         let vocabulary = self.grammar.vocabulary();
         let tracker = Tracker::new(&self.program);

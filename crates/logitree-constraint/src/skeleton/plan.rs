@@ -117,7 +117,7 @@ impl Skeleton {
     }
 
     /// The texts that the sampled enum at `span_index` may be, as they are written there, and what must follow them
-    /// (the closing quote, inside a string): what [`crate::Choices`] takes. `None` for any other span.
+    /// (the closing quote, inside a string): what [`crate::BoundOneOf`] takes. `None` for any other span.
     pub fn enum_texts(&self, span_index: usize) -> Option<(Vec<String>, &'static str)> {
         let wanted = self.spans.get(span_index)?;
         let (span, text, place) = self.walk().into_iter().find(|(span, ..)| std::ptr::eq(*span, wanted))?;

@@ -16,7 +16,7 @@ mod sequence_trie;
 mod tree_rows;
 
 use crate::binding::{copied, recorded, Key};
-use crate::choices::{spell, Choices};
+use crate::choices::{spell, BoundOneOf};
 use crate::form::{as_text, descriptor, leaves, written};
 use crate::row_matcher::RowMatcher;
 use crate::{AfterEnd, Constraint, End, Matcher};
@@ -138,13 +138,13 @@ impl TokenTree {
     /// span of a text, and its owner says what comes next.
     ///
     /// Without `end.following`, the token lists are the only ways to write a value. With it, any tokens whose
-    /// bytes are a value's bytes and then the following text will do (as [`super::Choices`] does), so that a token
+    /// bytes are a value's bytes and then the following text will do (as [`super::BoundOneOf`] does), so that a token
     /// may hold a value's last letters and the closing quote.
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] if there is no such path; if it has no leaves (never unconstrained instead); if a
     /// value is a prefix of another and `end` says nothing that ends it, or an end token is also a continuation; if an id
-    /// is not in `end.vocabulary`; and those of [`super::Choices`] where there is following text.
+    /// is not in `end.vocabulary`; and those of [`super::BoundOneOf`] where there is following text.
     pub fn matcher(self: &Arc<Self>, path: &str, end: &End) -> Result<Box<dyn Matcher>> {
         let descriptor = self.descriptor(path)?;
         if descriptor.leaf_count() == 0 {
@@ -378,7 +378,7 @@ impl DescriptorTree {
     }
 
     /// The leaves' bytes and then the following text, in any tokens.
-    fn followed(&self, end: &End) -> Result<Choices> {
+    fn followed(&self, end: &End) -> Result<BoundOneOf> {
         let Some(vocabulary) = &end.vocabulary else {
             return Err(Error::new(ErrorKind::Constraint, "following text needs the vocabulary")
                 .help("pass the vocabulary, or end_tokens to keep to the listed tokens"));
@@ -390,7 +390,7 @@ impl DescriptorTree {
         });
         match failed {
             Some(error) => Err(error.at(format!("path {:?}", self.path))),
-            None => Choices::new(&texts, vocabulary, end),
+            None => BoundOneOf::new(&texts, vocabulary, end),
         }
     }
 

@@ -5,11 +5,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::append::append;
 use super::super::rules::{Rule, RuleBody, RuleId, Rules};
-use super::{GrammarNode, NodeKind};
+use super::{Grammar, NodeKind};
 use crate::{Error, ErrorKind, Result};
 
 /// The rules of `part` and everything inside.
-pub(super) fn rules(part: &GrammarNode) -> Result<Rules> {
+pub(super) fn rules(part: &Grammar) -> Result<Rules> {
     let mut made = Assembler::default();
     made.reserve(part);
     let body = made.node(part)?;
@@ -33,7 +33,7 @@ impl Assembler {
     }
 
     /// Reserves a rule for every node that occurs several times and for every recursive one.
-    fn reserve(&mut self, whole: &GrammarNode) {
+    fn reserve(&mut self, whole: &Grammar) {
         let mut seen = FxHashSet::default();
         let mut todo = vec![whole];
         while let Some(part) = todo.pop() {
@@ -55,7 +55,7 @@ impl Assembler {
     }
 
     /// Recurses as deep as nodes may nest.
-    fn node(&mut self, part: &GrammarNode) -> Result<RuleBody> {
+    fn node(&mut self, part: &Grammar) -> Result<RuleBody> {
         let Some(&(rule, written)) = self.shared.get(&part.address()) else { return self.body(part) };
         if !written {
             self.shared.insert(part.address(), (rule, true));
@@ -64,7 +64,7 @@ impl Assembler {
         Ok(RuleBody::Ref(rule))
     }
 
-    fn body(&mut self, part: &GrammarNode) -> Result<RuleBody> {
+    fn body(&mut self, part: &Grammar) -> Result<RuleBody> {
         Ok(match part.kind() {
             NodeKind::Leaf(_, rules) => self.moved(rules),
             NodeKind::Seq(parts) => RuleBody::Seq(self.nodes(parts)?),
@@ -77,7 +77,7 @@ impl Assembler {
         })
     }
 
-    fn nodes(&mut self, parts: &[GrammarNode]) -> Result<Vec<RuleBody>> {
+    fn nodes(&mut self, parts: &[Grammar]) -> Result<Vec<RuleBody>> {
         parts.iter().map(|part| self.node(part)).collect()
     }
 

@@ -2,7 +2,7 @@
 //! repetition and recursion.
 //!
 //! A node knows what it was made from, so it can be serialised, compared and read again
-//! ([`GrammarNode::written`]). Its rules are made on demand ([`GrammarNode::rules`]). Nodes are shared, never
+//! ([`Grammar::written`]). Its rules are made on demand ([`Grammar::rules`]). Nodes are shared, never
 //! copied: a node that occurs several times becomes one rule.
 
 mod assemble;
@@ -28,16 +28,16 @@ const MAX_FLATTENED: usize = 256;
 
 /// A grammar, or a part of one. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct GrammarNode(Arc<Inner>);
+pub struct Grammar(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     kind: NodeKind,
     /// The depth of the tree, this node included.
     depth: usize,
-    /// [`GrammarNode::written`], once it was asked for.
+    /// [`Grammar::written`], once it was asked for.
     written: OnceLock<Arc<str>>,
-    /// [`GrammarNode::content`], once it was asked for.
+    /// [`Grammar::content`], once it was asked for.
     content: OnceLock<Arc<[u8]>>,
 }
 
@@ -47,20 +47,20 @@ pub enum NodeKind {
     /// A text of some syntax and the rules it was read into.
     Leaf(Syntax, Arc<Rules>),
     /// Concatenation.
-    Seq(Vec<GrammarNode>),
+    Seq(Vec<Grammar>),
     /// Union.
-    Alt(Vec<GrammarNode>),
+    Alt(Vec<Grammar>),
     /// At least `min` and at most `max` repetitions; `None` is unbounded.
     Repeat {
         /// What is repeated.
-        of: GrammarNode,
+        of: Grammar,
         /// The minimum count.
         min: u32,
         /// The maximum count.
         max: Option<u32>,
     },
     /// A node that may refer to itself.
-    Recursive(GrammarNode, RuleRef),
+    Recursive(Grammar, RuleRef),
     /// A reference to a recursive node.
     RuleRef(RuleRef),
 }
@@ -69,8 +69,8 @@ pub enum NodeKind {
 #[derive(Debug, Clone)]
 pub struct RuleRef(Arc<u8>);
 
-impl GrammarNode {
-    fn new(kind: NodeKind) -> Result<GrammarNode> {
+impl Grammar {
+    fn new(kind: NodeKind) -> Result<Grammar> {
         let inside = match &kind {
             NodeKind::Leaf(source, _) => source.parts().map(|part| part.0.depth).max().unwrap_or(0),
             NodeKind::RuleRef(_) => 0,
@@ -85,48 +85,48 @@ impl GrammarNode {
             return Err(Error::new(ErrorKind::Limit, message).help(help));
         }
         let (written, content) = (OnceLock::new(), OnceLock::new());
-        Ok(GrammarNode(Arc::new(Inner { kind, depth: inside + 1, written, content })))
+        Ok(Grammar(Arc::new(Inner { kind, depth: inside + 1, written, content })))
     }
 
     /// Reads a text.
     ///
     /// # Errors
     /// Those of the syntax's reader.
-    pub fn read(source: Syntax) -> Result<GrammarNode> {
+    pub fn read(source: Syntax) -> Result<Grammar> {
         let rules = with_room(|| source.rules())?;
-        GrammarNode::new(NodeKind::Leaf(source, Arc::new(rules)))
+        Grammar::new(NodeKind::Leaf(source, Arc::new(rules)))
     }
 
     /// A literal string.
     ///
     /// # Errors
     /// None; the signature matches the other constructors.
-    pub fn literal(text: impl Into<String>) -> Result<GrammarNode> {
-        GrammarNode::read(Syntax::Literal(text.into()))
+    pub fn literal(text: impl Into<String>) -> Result<Grammar> {
+        Grammar::read(Syntax::Literal(text.into()))
     }
 
     /// Concatenation; short sequences are flattened.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] past [`MAX_NESTED`].
-    pub fn seq(parts: impl IntoIterator<Item = GrammarNode>) -> Result<GrammarNode> {
+    pub fn seq(parts: impl IntoIterator<Item = Grammar>) -> Result<Grammar> {
         let inner = |what: &NodeKind| match what {
             NodeKind::Seq(inner) => Some(inner.clone()),
             _ => None,
         };
-        GrammarNode::new(NodeKind::Seq(flat(parts, inner)))
+        Grammar::new(NodeKind::Seq(flat(parts, inner)))
     }
 
     /// Union; short choices are flattened.
     ///
     /// # Errors
     /// [`ErrorKind::Limit`] past [`MAX_NESTED`].
-    pub fn alt(parts: impl IntoIterator<Item = GrammarNode>) -> Result<GrammarNode> {
+    pub fn alt(parts: impl IntoIterator<Item = Grammar>) -> Result<Grammar> {
         let inner = |what: &NodeKind| match what {
             NodeKind::Alt(inner) => Some(inner.clone()),
             _ => None,
         };
-        GrammarNode::new(NodeKind::Alt(flat(parts, inner)))
+        Grammar::new(NodeKind::Alt(flat(parts, inner)))
     }
 
     /// At least `min` and at most `max` repetitions.
@@ -134,26 +134,24 @@ impl GrammarNode {
     /// # Errors
     /// [`ErrorKind::Constraint`] if the maximum is less than the minimum; [`ErrorKind::Limit`] past
     /// [`MAX_NESTED`].
-    pub fn repeat(&self, min: u32, max: Option<u32>) -> Result<GrammarNode> {
+    pub fn repeat(&self, min: u32, max: Option<u32>) -> Result<Grammar> {
         if let Some(max) = max.filter(|&max| max < min) {
             let message = format!("repeated at least {min} times and at most {max} times");
             return Err(
                 Error::new(ErrorKind::Constraint, message).help("the most is not less than the least")
             );
         }
-        GrammarNode::new(NodeKind::Repeat { of: self.clone(), min, max })
+        Grammar::new(NodeKind::Repeat { of: self.clone(), min, max })
     }
 
     /// The recursive node whose body `body` builds from a reference to it.
     ///
     /// # Errors
     /// Those of `body`; [`ErrorKind::Limit`] past [`MAX_NESTED`].
-    pub fn recursive<E: From<Error>>(
-        body: impl FnOnce(GrammarNode) -> Result<GrammarNode, E>,
-    ) -> Result<GrammarNode, E> {
+    pub fn recursive<E: From<Error>>(body: impl FnOnce(Grammar) -> Result<Grammar, E>) -> Result<Grammar, E> {
         let me = RuleRef(Arc::new(0));
-        let body = body(GrammarNode::new(NodeKind::RuleRef(me.clone()))?)?;
-        Ok(GrammarNode::new(NodeKind::Recursive(body, me))?)
+        let body = body(Grammar::new(NodeKind::RuleRef(me.clone()))?)?;
+        Ok(Grammar::new(NodeKind::Recursive(body, me))?)
     }
 
     /// What it was made from.
@@ -195,7 +193,7 @@ impl GrammarNode {
     }
 
     /// The children.
-    fn inside(&self) -> &[GrammarNode] {
+    fn inside(&self) -> &[Grammar] {
         match &self.0.kind {
             NodeKind::Leaf(..) | NodeKind::RuleRef(_) => &[],
             NodeKind::Seq(parts) | NodeKind::Alt(parts) => parts,
@@ -232,9 +230,9 @@ fn warned<'r>(body: &'r RuleBody, found: &mut Vec<&'r str>) {
 
 /// The nodes, flattened where `inner` gives a list.
 fn flat(
-    parts: impl IntoIterator<Item = GrammarNode>,
-    inner: impl Fn(&NodeKind) -> Option<Vec<GrammarNode>>,
-) -> Vec<GrammarNode> {
+    parts: impl IntoIterator<Item = Grammar>,
+    inner: impl Fn(&NodeKind) -> Option<Vec<Grammar>>,
+) -> Vec<Grammar> {
     let mut flat = Vec::new();
     for part in parts {
         match inner(&part.0.kind) {

@@ -11,7 +11,7 @@ use super::super::lazy::{self, Triggers};
 use super::super::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
 use super::super::tags::{self, Content, Mark, Tag, Tags};
 use super::super::{gbnf, json_schema as json, lark, pattern, Regex};
-use super::GrammarNode;
+use super::Grammar;
 use crate::{Error, ErrorKind, Result};
 
 /// Limits for compiling a lenient schema when it is read: expressions and fuel.
@@ -48,7 +48,7 @@ pub enum Syntax {
         /// The grammar.
         text: String,
         /// The grammars that `@name` refers to.
-        grammars: Vec<(String, GrammarNode)>,
+        grammars: Vec<(String, Grammar)>,
     },
     /// A JSON Schema: the values that are valid under it, written as the options say.
     JsonSchema {
@@ -79,7 +79,7 @@ pub enum Syntax {
     /// Free text until a trigger, then a grammar that starts with the trigger's own text.
     Lazy {
         /// The grammar from the trigger on.
-        grammar: GrammarNode,
+        grammar: Grammar,
         /// The triggers.
         triggers: Triggers,
     },
@@ -96,7 +96,7 @@ pub enum Syntax {
 /// A tag: content between a begin mark and an end mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TagNode<Part = GrammarNode> {
+pub struct TagNode<Part = Grammar> {
     /// The begin mark.
     pub begin: Mark,
     /// The content.
@@ -162,8 +162,8 @@ impl Syntax {
     }
 
     /// The grammars that the text refers to.
-    pub(super) fn parts(&self) -> impl Iterator<Item = &GrammarNode> {
-        let (named, tags, lazy): (&[(String, GrammarNode)], &[TagNode], Option<&GrammarNode>) = match self {
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Grammar> {
+        let (named, tags, lazy): (&[(String, Grammar)], &[TagNode], Option<&Grammar>) = match self {
             Syntax::Lark { grammars, .. } => (grammars, &[], None),
             Syntax::Tags { tags, .. } => (&[], tags, None),
             Syntax::Lazy { grammar, .. } => (&[], &[], Some(grammar)),
@@ -186,8 +186,8 @@ fn alone(body: RuleBody) -> Rules {
 }
 
 /// The rules of a Lark text. Its schemas use the default options, but for what they say in `"x-guidance"`.
-fn lark_rules(text: &str, grammars: &[(String, GrammarNode)]) -> Result<Rules> {
-    let own = |(name, part): &(String, GrammarNode)| Ok((name.clone(), Rules::clone(&*part.rules()?)));
+fn lark_rules(text: &str, grammars: &[(String, Grammar)]) -> Result<Rules> {
+    let own = |(name, part): &(String, Grammar)| Ok((name.clone(), Rules::clone(&*part.rules()?)));
     let grammars = grammars.iter().map(own).collect::<Result<BTreeMap<_, _>>>()?;
     let read = |text: &str| {
         let (text, options) = lark::guided(text)?;

@@ -11,11 +11,11 @@ use serde_json::{json, Map, Value};
 
 use super::super::lazy::{TokenTrigger, Triggers};
 use super::super::rules::TokenName;
-use super::{GrammarNode, NodeKind, RuleRef, Syntax, TagNode};
+use super::{Grammar, NodeKind, RuleRef, Syntax, TagNode};
 use crate::{Error, ErrorKind, Result};
 
-impl GrammarNode {
-    /// The grammar's construction as text, which [`GrammarNode::from_written`] reads. Grammars built in the
+impl Grammar {
+    /// The grammar's construction as text, which [`Grammar::from_written`] reads. Grammars built in the
     /// same way have equal texts.
     pub fn written(&self) -> &Arc<str> {
         self.0.written.get_or_init(|| {
@@ -25,7 +25,7 @@ impl GrammarNode {
     }
 
     /// What the grammar was made from, as bytes: equal exactly for grammars built in the same way. Grammars are found by it,
-    /// for it takes less than [`GrammarNode::written`]: texts in it are as they are.
+    /// for it takes less than [`Grammar::written`]: texts in it are as they are.
     pub fn content(&self) -> &Arc<[u8]> {
         self.0.content.get_or_init(|| match self.kind() {
             NodeKind::Leaf(source, _) if source.parts().next().is_none() => recorded(source).into(),
@@ -33,13 +33,13 @@ impl GrammarNode {
         })
     }
 
-    /// Reads what [`GrammarNode::written`] wrote.
+    /// Reads what [`Grammar::written`] wrote.
     ///
     /// # Errors
     /// [`ErrorKind::Constraint`] for any other text, and for texts that their reader no longer accepts.
-    pub fn from_written(text: &str) -> Result<GrammarNode> {
+    pub fn from_written(text: &str) -> Result<Grammar> {
         let entries: Vec<Map<String, Value>> = serde_json::from_str(text).map_err(wrong)?;
-        let mut made: Vec<GrammarNode> = Vec::with_capacity(entries.len());
+        let mut made: Vec<Grammar> = Vec::with_capacity(entries.len());
         let mut names = FxHashMap::default();
         for entry in entries {
             let part = read(&mut Fields(entry), &made, &mut names)
@@ -50,7 +50,7 @@ impl GrammarNode {
     }
 }
 
-impl Hash for GrammarNode {
+impl Hash for Grammar {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.content().hash(state);
     }
@@ -77,7 +77,7 @@ fn wrong(why: impl std::fmt::Display) -> Error {
 }
 
 /// The entries of all nodes of a grammar: each once, after those of its children.
-fn entries<E: Clone + Eq + Hash>(of: &GrammarNode, entry: fn(&mut Writer<E>, &GrammarNode) -> E) -> Vec<E> {
+fn entries<E: Clone + Eq + Hash>(of: &Grammar, entry: fn(&mut Writer<E>, &Grammar) -> E) -> Vec<E> {
     let (places, known, names) = Default::default();
     let mut writer = Writer { entry, entries: Vec::new(), places, known, names };
     with_room(|| writer.place(of));
@@ -85,7 +85,7 @@ fn entries<E: Clone + Eq + Hash>(of: &GrammarNode, entry: fn(&mut Writer<E>, &Gr
 }
 
 struct Writer<E> {
-    entry: fn(&mut Writer<E>, &GrammarNode) -> E,
+    entry: fn(&mut Writer<E>, &Grammar) -> E,
     entries: Vec<E>,
     places: FxHashMap<E, usize>,
     known: FxHashMap<usize, usize>,
@@ -94,7 +94,7 @@ struct Writer<E> {
 
 impl<E: Clone + Eq + Hash> Writer<E> {
     /// The index of `part` in the list. Recurses as deep as nodes may nest.
-    fn place(&mut self, part: &GrammarNode) -> usize {
+    fn place(&mut self, part: &Grammar) -> usize {
         if let Some(&place) = self.known.get(&part.address()) {
             return place;
         }
@@ -107,11 +107,11 @@ impl<E: Clone + Eq + Hash> Writer<E> {
         place
     }
 
-    fn all(&mut self, parts: &[GrammarNode]) -> Vec<usize> {
+    fn all(&mut self, parts: &[Grammar]) -> Vec<usize> {
         parts.iter().map(|part| self.place(part)).collect()
     }
 
-    fn named(&mut self, parts: &[(String, GrammarNode)]) -> Vec<(String, usize)> {
+    fn named(&mut self, parts: &[(String, Grammar)]) -> Vec<(String, usize)> {
         parts.iter().map(|(name, part)| (name.clone(), self.place(part))).collect()
     }
 
@@ -129,7 +129,7 @@ impl<E: Clone + Eq + Hash> Writer<E> {
 }
 
 /// The entry of `part` as bytes: equal exactly for equal entries.
-fn record(writer: &mut Writer<Vec<u8>>, part: &GrammarNode) -> Vec<u8> {
+fn record(writer: &mut Writer<Vec<u8>>, part: &Grammar) -> Vec<u8> {
     match part.kind() {
         NodeKind::Seq(parts) => recorded(&(0, writer.all(parts))),
         NodeKind::Alt(parts) => recorded(&(1, writer.all(parts))),
@@ -155,7 +155,7 @@ fn record(writer: &mut Writer<Vec<u8>>, part: &GrammarNode) -> Vec<u8> {
 }
 
 /// The entry of `part` as JSON; numbers in `of`, `grammar`, `grammars` and `content` are indices of the list.
-fn entry(writer: &mut Writer<String>, part: &GrammarNode) -> Value {
+fn entry(writer: &mut Writer<String>, part: &Grammar) -> Value {
     let source = match part.kind() {
         NodeKind::Leaf(source, _) => source,
         NodeKind::Seq(parts) => return json!({"is": "seq", "of": writer.all(parts)}),
@@ -214,11 +214,7 @@ impl Fields {
 }
 
 /// The node of an entry, made from the nodes before it.
-fn read(
-    fields: &mut Fields,
-    made: &[GrammarNode],
-    names: &mut FxHashMap<usize, RuleRef>,
-) -> Result<GrammarNode> {
+fn read(fields: &mut Fields, made: &[Grammar], names: &mut FxHashMap<usize, RuleRef>) -> Result<Grammar> {
     let at = |place: usize| {
         made.get(place).cloned().ok_or_else(|| wrong(format!("there is no part {place} before it")))
     };
@@ -226,15 +222,15 @@ fn read(
     let mut named = |me: usize| names.entry(me).or_insert_with(|| RuleRef(Arc::new(0))).clone();
     let kind: String = fields.take("is")?;
     let node = match &*kind {
-        "seq" => GrammarNode::seq(all(fields.take("of")?)?),
-        "alt" => GrammarNode::alt(all(fields.take("of")?)?),
+        "seq" => Grammar::seq(all(fields.take("of")?)?),
+        "alt" => Grammar::alt(all(fields.take("of")?)?),
         "repeat" => at(fields.take("of")?)?.repeat(fields.take("min")?, fields.take("max")?),
         "recursive" => {
             let body = at(fields.take("of")?)?;
-            GrammarNode::new(NodeKind::Recursive(body, named(fields.take("me")?)))
+            Grammar::new(NodeKind::Recursive(body, named(fields.take("me")?)))
         }
-        "me" => GrammarNode::new(NodeKind::RuleRef(named(fields.take("me")?))),
-        _ => GrammarNode::read(syntax(&kind, fields, &at)?),
+        "me" => Grammar::new(NodeKind::RuleRef(named(fields.take("me")?))),
+        _ => Grammar::read(syntax(&kind, fields, &at)?),
     }?;
     match fields.0.keys().next() {
         Some(more) => Err(wrong(format!("{kind} has no `{more}`"))),
@@ -243,7 +239,7 @@ fn read(
 }
 
 /// The text of an entry; `at` gives the grammars it refers to.
-fn syntax(kind: &str, fields: &mut Fields, at: &impl Fn(usize) -> Result<GrammarNode>) -> Result<Syntax> {
+fn syntax(kind: &str, fields: &mut Fields, at: &impl Fn(usize) -> Result<Grammar>) -> Result<Syntax> {
     Ok(match kind {
         "regex" => Syntax::Regex(fields.take("pattern")?),
         "gbnf" => Syntax::Gbnf { text: fields.take("text")?, root: fields.take("root")? },

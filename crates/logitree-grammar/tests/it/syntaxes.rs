@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use logitree_grammar::ast::{GrammarNode, Syntax};
+use logitree_grammar::ast::{Grammar, Syntax};
 use logitree_grammar::earley::{ConfigId, DEAD};
 use logitree_grammar::rules::{Rules, TokenName};
 use logitree_grammar::{gbnf, Result};
@@ -59,7 +59,7 @@ fn read_gbnf(text: &str, start: Option<&str>) -> Result<Rules> {
 }
 
 fn read_lark(text: &str, _: Option<&str>) -> Result<Rules> {
-    let node = GrammarNode::read(Syntax::Lark { text: text.into(), grammars: Vec::new() })?;
+    let node = Grammar::read(Syntax::Lark { text: text.into(), grammars: Vec::new() })?;
     node.rules().map(|rules| Rules::clone(&rules))
 }
 

@@ -146,11 +146,11 @@ impl PyCatalogueIndex {
     }
 
     /// The tree as it is now, to be walked.
-    #[pyo3(signature = (*, end=None, allowed=None, intersect=None, vocabulary_size=None, vocabulary=None))]
+    #[pyo3(signature = (*, end_token=None, allowed=None, intersect=None, vocabulary_size=None, vocabulary=None))]
     fn walk(
         &self,
         py: Python<'_>,
-        end: Option<TokenId>,
+        end_token: Option<TokenId>,
         allowed: Option<&Bound<'_, PyAny>>,
         intersect: Option<&Bound<'_, PyAny>>,
         vocabulary_size: Option<usize>,
@@ -164,10 +164,10 @@ impl PyCatalogueIndex {
         if let Some(others) = intersect {
             let (others, _) = forks_of(others)?;
             let mut tell = tell(None);
-            let kept = py.detach(|| self::intersect(&snapshot, others, end, &mut || tell(0.0)));
+            let kept = py.detach(|| self::intersect(&snapshot, others, end_token, &mut || tell(0.0)));
             snapshot = kept.map_err(to_py)?;
         }
-        PyItemWalk::new(ItemWalk { snapshot, end }, vocabulary_size, vocabulary)
+        PyItemWalk::new(ItemWalk { snapshot, end: end_token }, vocabulary_size, vocabulary)
     }
 
     /// Adds items, with a number each, or to be numbered.

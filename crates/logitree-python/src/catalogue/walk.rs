@@ -270,13 +270,13 @@ impl PyItemWalk {
         }
         let own = self.vocabulary.as_ref().map(|known| known.clone_ref(py));
         let Some(others) = intersect else {
-            let after = own.as_ref().map_or(&[][..], |known| known.get().0.end_of_generation());
+            let after = own.as_ref().map_or(&[][..], |known| known.get().0.end_tokens());
             let matcher = self.walk.sequence(self.vocabulary_size, after).map_err(to_py)?;
             return Ok(PyMatcher::of(Box::new(matcher), own));
         };
         let (others, theirs) = forks_of(others)?;
         let vocabulary = own.or(theirs);
-        let after = vocabulary.as_ref().map_or(&[][..], |known| known.get().0.end_of_generation());
+        let after = vocabulary.as_ref().map_or(&[][..], |known| known.get().0.end_tokens());
         let fuel = fuel.unwrap_or(Intersection::FUEL);
         let matcher = py.detach(|| self.walk.sequence_with(others, self.vocabulary_size, after, fuel));
         Ok(PyMatcher::of(Box::new(matcher.map_err(to_py)?), vocabulary))

@@ -10,8 +10,8 @@ mod tags;
 
 use std::sync::Arc;
 
-use logitree::constraint::{query::bytewise, Constraint as _, Grammar, GrammarLimits};
-use logitree::grammar::ast::{GrammarNode, Syntax};
+use logitree::constraint::{query::bytewise, BoundGrammar, Constraint as _, GrammarLimits};
+use logitree::grammar::ast::{Grammar, Syntax};
 use logitree::grammar::json_schema::SchemaOptions;
 use logitree::{Error, TokenId};
 use pyo3::exceptions::PyTypeError;
@@ -36,28 +36,28 @@ pub use explanation::PyExplanation;
 /// raises LimitError for too large a source. docs/grammars.md describes the syntaxes.
 #[pyclass(frozen, extends = PyConstraint, name = "Grammar", module = "logitree")]
 pub struct PyGrammar {
-    part: GrammarNode,
+    part: Grammar,
     /// What reads a value in a text of it, in Python.
     value: Option<Py<PyAny>>,
 }
 
 impl PyGrammar {
     /// The grammar of a node.
-    pub fn new(part: GrammarNode) -> PyGrammar {
+    pub fn new(part: Grammar) -> PyGrammar {
         PyGrammar { part, value: None }
     }
 
     /// Reads a source, without the interpreter.
     fn read(py: Python<'_>, source: Syntax) -> PyResult<PyGrammar> {
-        py.detach(|| GrammarNode::read(source)).map(PyGrammar::new).map_err(to_py)
+        py.detach(|| Grammar::read(source)).map(PyGrammar::new).map_err(to_py)
     }
 
-    fn made(part: logitree::Result<GrammarNode>) -> PyResult<PyGrammar> {
+    fn made(part: logitree::Result<Grammar>) -> PyResult<PyGrammar> {
         part.map(PyGrammar::new).map_err(to_py)
     }
 
     /// The core's grammar.
-    pub fn node(&self) -> &GrammarNode {
+    pub fn node(&self) -> &Grammar {
         &self.part
     }
 }
@@ -72,18 +72,18 @@ impl From<Error> for Raised {
 }
 
 /// A grammar, or a text that stands for itself; `None` for anything else.
-fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<GrammarNode>> {
+fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Grammar>> {
     if let Ok(grammar) = object.cast::<PyGrammar>() {
         return Ok(Some(grammar.get().part.clone()));
     }
     match sources::text(object, "a grammar's text")? {
-        Some(text) => GrammarNode::literal(text).map(Some).map_err(to_py),
+        Some(text) => Grammar::literal(text).map(Some).map_err(to_py),
         None => Ok(None),
     }
 }
 
 /// Grammars by name.
-fn named(grammars: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, GrammarNode)>> {
+fn named(grammars: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, Grammar)>> {
     let mut named = Vec::new();
     for (name, grammar) in grammars.into_iter().flatten() {
         let Some(part) = operand(&grammar)? else {
@@ -101,7 +101,7 @@ fn join<'py>(
     kind: &str,
     left: &Bound<'py, PyAny>,
     right: &Bound<'py, PyAny>,
-    with: impl FnOnce([GrammarNode; 2]) -> logitree::Result<GrammarNode>,
+    with: impl FnOnce([Grammar; 2]) -> logitree::Result<Grammar>,
 ) -> PyResult<Py<PyAny>> {
     match (operand(left)?, operand(right)?) {
         (Some(left), Some(right)) => {
@@ -203,9 +203,9 @@ impl PyGrammar {
         let read = || {
             let one = |(name, text)| {
                 let options = SchemaOptions { label: Some(format!("tool {name}")), ..options.clone() };
-                GrammarNode::read(Syntax::JsonSchema { text, options, documents: documents.clone() })
+                Grammar::read(Syntax::JsonSchema { text, options, documents: documents.clone() })
             };
-            tools.into_iter().map(one).collect::<logitree::Result<Vec<GrammarNode>>>()
+            tools.into_iter().map(one).collect::<logitree::Result<Vec<Grammar>>>()
         };
         let parts = py.detach(read).map_err(to_py)?;
         parts.iter().try_for_each(|part| sources::warn(py, &part.warnings()))?;
@@ -319,7 +319,7 @@ impl PyGrammar {
     /// The grammar that `body` makes of its own name: `recursive(lambda me: "(" + me + ")" | digits)`.
     #[staticmethod]
     fn recursive(body: &Bound<'_, PyAny>) -> PyResult<PyGrammar> {
-        let made = GrammarNode::recursive(|me| {
+        let made = Grammar::recursive(|me| {
             let said = body.call1((PyGrammar::new(me),));
             let said = said.map_err(Raised)?;
             match operand(&said).map_err(Raised)? {
@@ -354,7 +354,7 @@ impl PyGrammar {
     #[staticmethod]
     #[pyo3(signature = (written, value=None))]
     fn _read(py: Python<'_>, written: &str, value: Option<Py<PyAny>>) -> PyResult<PyGrammar> {
-        let part = py.detach(|| GrammarNode::from_written(written)).map_err(to_py)?;
+        let part = py.detach(|| Grammar::from_written(written)).map_err(to_py)?;
         Ok(PyGrammar { value, ..PyGrammar::new(part) })
     }
 
@@ -366,7 +366,7 @@ impl PyGrammar {
     /// Whether it names a token that is text in this vocabulary, and so says how that text is spelled.
     fn _names_text(&self, py: Python<'_>, vocabulary: &Bound<'_, PyVocabulary>) -> PyResult<bool> {
         let known = &vocabulary.get().0;
-        py.detach(|| Grammar::names_text(&self.part, known)).map_err(to_py)
+        py.detach(|| BoundGrammar::names_text(&self.part, known)).map_err(to_py)
     }
 
     /// What a complete output means: the text itself, or what the grammar's maker reads in it.
@@ -380,19 +380,19 @@ impl PyGrammar {
     }
 
     fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        join(slf.py(), "then", slf.as_any(), other, GrammarNode::seq)
+        join(slf.py(), "then", slf.as_any(), other, Grammar::seq)
     }
 
     fn __radd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        join(slf.py(), "then", other, slf.as_any(), GrammarNode::seq)
+        join(slf.py(), "then", other, slf.as_any(), Grammar::seq)
     }
 
     fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        join(slf.py(), "either", slf.as_any(), other, GrammarNode::alt)
+        join(slf.py(), "either", slf.as_any(), other, Grammar::alt)
     }
 
     fn __ror__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        join(slf.py(), "either", other, slf.as_any(), GrammarNode::alt)
+        join(slf.py(), "either", other, slf.as_any(), Grammar::alt)
     }
 
     /// At least `min` and, if given, at most `max` times. Counted, never unrolled.
@@ -432,7 +432,7 @@ impl PyGrammar {
             automata_bytes: automata_bytes.unwrap_or(default.automata_bytes),
         };
         let known = Arc::clone(&vocabulary.get().0);
-        let bound = || Grammar::of(&self.part, &known, end_tokens.as_deref(), limits);
+        let bound = || BoundGrammar::of(&self.part, &known, end_tokens.as_deref(), limits);
         let matcher = py.detach(|| bound()?.matcher());
         Ok(PyMatcher::of(matcher.map_err(to_py)?, Some(vocabulary)))
     }
@@ -442,7 +442,7 @@ impl PyGrammar {
         let text = text_bytes(text, "text")?;
         let matches = || {
             let vocabulary = bytewise::vocabulary();
-            let bound = Grammar::of(&self.part, vocabulary, Some(&[]), GrammarLimits::default())?;
+            let bound = BoundGrammar::of(&self.part, vocabulary, Some(&[]), GrammarLimits::default())?;
             bytewise::matches(&bound, &text)
         };
         py.detach(matches).map_err(to_py)
@@ -458,7 +458,7 @@ impl PyGrammar {
     /// vocabulary share.
     fn memory(&self, py: Python<'_>, vocabulary: &Bound<'_, PyVocabulary>) -> PyResult<usize> {
         let known = &vocabulary.get().0;
-        let bound = || Grammar::of(&self.part, known, None, GrammarLimits::default());
+        let bound = || BoundGrammar::of(&self.part, known, None, GrammarLimits::default());
         py.detach(|| Ok(bound()?.memory())).map_err(to_py)
     }
 

@@ -1,6 +1,6 @@
 //! A grammar as the Python that builds it, for people: long texts and lists are cut.
 
-use logitree::grammar::ast::{GrammarNode, NodeKind, Syntax};
+use logitree::grammar::ast::{Grammar, NodeKind, Syntax};
 use logitree::grammar::rules::TokenName;
 use logitree::grammar::tags::Mark;
 
@@ -10,7 +10,7 @@ const PARTS: usize = 6;
 const WHOLE: usize = 400;
 
 /// The grammar's `repr`.
-pub fn show(part: &GrammarNode) -> String {
+pub fn show(part: &Grammar) -> String {
     let mut shown = Shown { out: String::new() };
     shown.part(part, false);
     shown.out
@@ -22,7 +22,7 @@ struct Shown {
 
 impl Shown {
     /// Recursion is as deep as the text is long, at most.
-    fn part(&mut self, part: &GrammarNode, joined: bool) {
+    fn part(&mut self, part: &Grammar, joined: bool) {
         if self.out.len() > WHOLE {
             if !self.out.ends_with("...") {
                 self.out.push_str("...");
@@ -50,7 +50,7 @@ impl Shown {
         }
     }
 
-    fn list(&mut self, parts: &[GrammarNode], between: &str, empty: &str, joined: bool) {
+    fn list(&mut self, parts: &[Grammar], between: &str, empty: &str, joined: bool) {
         if parts.is_empty() {
             return self.out.push_str(empty);
         }

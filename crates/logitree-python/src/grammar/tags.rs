@@ -1,6 +1,6 @@
 //! Tags in Python: marks are texts, tokens, or either; the content between them is a grammar. Conversions only.
 
-use logitree::grammar::ast::{GrammarNode, NodeKind, Syntax, TagNode};
+use logitree::grammar::ast::{Grammar, NodeKind, Syntax, TagNode};
 use logitree::grammar::rules::TokenName;
 use logitree::grammar::tags::Mark;
 use pyo3::exceptions::PyTypeError;
@@ -50,7 +50,7 @@ fn mark(object: &Bound<'_, PyAny>) -> PyResult<Mark> {
     })
 }
 
-fn single(part: &GrammarNode) -> Option<Mark> {
+fn single(part: &Grammar) -> Option<Mark> {
     match part.kind() {
         NodeKind::Leaf(Syntax::Literal(text), _) => Some(Mark::Text(text.clone())),
         NodeKind::Leaf(Syntax::Token(name), _) => Some(Mark::Token(name.clone())),
@@ -58,7 +58,7 @@ fn single(part: &GrammarNode) -> Option<Mark> {
     }
 }
 
-fn either(parts: &[GrammarNode]) -> Option<Mark> {
+fn either(parts: &[Grammar]) -> Option<Mark> {
     let [a, b] = parts else { return None };
     match (single(a)?, single(b)?) {
         (Mark::Token(TokenName::Text(token)), Mark::Text(text))

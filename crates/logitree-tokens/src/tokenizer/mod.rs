@@ -109,7 +109,7 @@ impl Tokenizer {
         let mut other = vec![0u32; words_for(vocabulary.len())];
         for id in 0..vocabulary.len() as TokenId {
             let kind = vocabulary.kind(id);
-            let ends = vocabulary.end_of_generation().binary_search(&id).is_ok();
+            let ends = vocabulary.end_tokens().binary_search(&id).is_ok();
             if !kind.is_text() || kind == TokenKind::UserDefined || ends {
                 insert_bit(&mut other, id);
             }

@@ -264,7 +264,7 @@ fn about(
         name: String::from_utf8_lossy(name).into_owned(),
         source: "gguf".to_string(),
         bos,
-        end_of_generation: markers.ends(builder),
+        end_tokens: markers.ends(builder),
         adds_prefix_space: prefix,
     })
 }

@@ -81,7 +81,7 @@ fn sentencepiece_style() {
     assert_eq!(bytes(&v), expected);
     let kinds: Vec<_> = v.ids().map(|id| v.kind(id)).collect();
     assert_eq!(kinds, [Unknown, Control, Control, Byte, Normal, Normal, UserDefined, Unused]);
-    assert_eq!((v.end_of_generation(), v.bos()), (&[2][..], Some(1)));
+    assert_eq!((v.end_tokens(), v.bos()), (&[2][..], Some(1)));
     assert_eq!((v.about().name.as_str(), v.about().source.as_str()), ("tiny", "gguf"));
     assert!(v.about().adds_prefix_space);
     let v = read(&spm().raw("tokenizer.ggml.add_space_prefix", 7, &[0])).unwrap();
@@ -93,7 +93,7 @@ fn byte_level_and_its_metaspace_variants() {
     let texts = ["Ġhi", "Ċ", "<|im_end|>", "▁x", "a b"];
     let v = read(&File::new().string(MODEL, "gpt2").strings(TOKENS, &texts)).unwrap();
     assert_eq!(bytes(&v), [b" hi", &b"\n"[..], b"<|im_end|>", "▁x".as_bytes(), b"a b"]);
-    assert_eq!((v.end_of_generation(), v.bos()), (&[2][..], None));
+    assert_eq!((v.end_tokens(), v.bos()), (&[2][..], None));
     assert!(!v.about().adds_prefix_space);
     let file =
         File::new().string(MODEL, "gpt2").string("tokenizer.ggml.pre", "gemma4").strings(TOKENS, &texts);
@@ -179,5 +179,5 @@ fn hostile_files_are_errors_that_say_where() {
         .string(MODEL, "gpt2")
         .strings(TOKENS, &["a"])
         .u32("tokenizer.ggml.eos_token_id", u32::MAX);
-    assert_eq!(read(&minus_one).unwrap().end_of_generation(), [] as [TokenId; 0]);
+    assert_eq!(read(&minus_one).unwrap().end_tokens(), [] as [TokenId; 0]);
 }

@@ -91,7 +91,7 @@ pub struct VocabularyOptions {
     /// Beginning-of-sequence id.
     pub bos: Option<TokenId>,
     /// End-of-generation ids, in any order; duplicates are dropped.
-    pub end_of_generation: Vec<TokenId>,
+    pub end_tokens: Vec<TokenId>,
     /// Whether the tokenizer puts one space in front of a text, so that its detokeniser takes one leading space
     /// off a whole text (SentencePiece's dummy prefix). The tokens' bytes keep that space: a text generated from
     /// its first token on starts with a space that its owner would not show; one that continues a prompt does not.
@@ -164,9 +164,9 @@ impl Vocabulary {
         if kinds.is_empty() {
             return Err(Error::new(ErrorKind::Vocabulary, "a vocabulary needs at least one token"));
         }
-        about.end_of_generation.sort_unstable();
-        about.end_of_generation.dedup();
-        for &id in about.end_of_generation.iter().chain(&about.bos) {
+        about.end_tokens.sort_unstable();
+        about.end_tokens.dedup();
+        for &id in about.end_tokens.iter().chain(&about.bos) {
             if id as usize >= kinds.len() {
                 return Err(Error::new(
                     ErrorKind::Vocabulary,
@@ -174,7 +174,7 @@ impl Vocabulary {
                 ));
             }
         }
-        let fingerprint = fingerprint(&bytes, &offsets, &kinds, &about.end_of_generation);
+        let fingerprint = fingerprint(&bytes, &offsets, &kinds, &about.end_tokens);
         Ok(Vocabulary {
             bytes: bytes.into(),
             offsets: offsets.into(),
@@ -245,8 +245,8 @@ impl Vocabulary {
     }
 
     /// End-of-generation ids, ascending.
-    pub fn end_of_generation(&self) -> &[TokenId] {
-        &self.about.end_of_generation
+    pub fn end_tokens(&self) -> &[TokenId] {
+        &self.about.end_tokens
     }
 
     /// Beginning-of-sequence id.
@@ -373,7 +373,7 @@ mod tests {
         let loaded = loaded.unwrap();
         assert!(loaded.trie.get().is_some());
         let other = loaded
-            .with_about(VocabularyOptions { end_of_generation: vec![1], ..VocabularyOptions::default() })
+            .with_about(VocabularyOptions { end_tokens: vec![1], ..VocabularyOptions::default() })
             .unwrap();
         assert!(std::ptr::eq(other.trie().unwrap(), loaded.trie().unwrap()));
         let alone = of(&[b"a"]);

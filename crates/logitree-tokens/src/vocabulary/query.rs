@@ -41,7 +41,7 @@ impl Vocabulary {
     /// The token that ends a turn: the first end-of-generation token with a text that llama.cpp (src/llama-vocab.cpp) knows
     /// for that, else the first end-of-generation token.
     pub fn end_of_turn(&self) -> Option<TokenId> {
-        let ends = self.end_of_generation();
+        let ends = self.end_tokens();
         ends.iter().find(|&&id| ends_turn(self.token_bytes(id))).or(ends.first()).copied()
     }
 
@@ -80,9 +80,7 @@ mod tests {
         ] {
             builder.push(kind, bytes.as_bytes()).unwrap();
         }
-        builder
-            .build(VocabularyOptions { end_of_generation: vec![0, 0], ..VocabularyOptions::default() })
-            .unwrap()
+        builder.build(VocabularyOptions { end_tokens: vec![0, 0], ..VocabularyOptions::default() }).unwrap()
     }
 
     #[test]
@@ -98,6 +96,6 @@ mod tests {
         assert_eq!(v.decode(&[1, 0, 3, 4], true).unwrap(), b"abb");
         assert_eq!(v.decode(&[1, 0, 3, 4], false).unwrap(), b"ab</s>b");
         assert_eq!(v.decode(&[7], true).unwrap_err().kind, crate::ErrorKind::Token);
-        assert_eq!(v.end_of_generation(), [0]);
+        assert_eq!(v.end_tokens(), [0]);
     }
 }

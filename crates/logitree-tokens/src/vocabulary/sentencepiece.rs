@@ -86,12 +86,12 @@ impl Vocabulary {
             return Err(malformed("the model has no pieces", model.len(), "pieces"));
         }
         markers.named_ends.extend(eos);
-        let end_of_generation = markers.ends(&mut builder);
+        let end_tokens = markers.ends(&mut builder);
         builder.build(VocabularyOptions {
             name: String::new(),
             source: "sentencepiece".to_string(),
             bos,
-            end_of_generation,
+            end_tokens,
             adds_prefix_space: !settings.suffix && (settings.dummy_prefix || settings.remove_whitespace),
         })
     }
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(bytes, [&b"<unk>"[..], b"<bos>", b"<eos>", b"\xFF", b" a", b"  ", b"x"]);
         let kinds: Vec<&str> = v.ids().map(|id| v.kind(id).name()).collect();
         assert_eq!(kinds, ["unknown", "control", "control", "byte", "normal", "user_defined", "unused"]);
-        assert_eq!((v.bos(), v.end_of_generation()), (Some(1), &[2][..]));
+        assert_eq!((v.bos(), v.end_tokens()), (Some(1), &[2][..]));
         assert!(v.about().adds_prefix_space);
         let plain = [pieces(), message(3, &[0x18, 0, 0x20, 0])].concat();
         assert!(!Vocabulary::from_sentencepiece_bytes(&plain).unwrap().about().adds_prefix_space);

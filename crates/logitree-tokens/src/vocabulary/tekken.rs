@@ -123,7 +123,7 @@ impl Vocabulary {
         builder.build(VocabularyOptions {
             source: "tekken".to_string(),
             bos: id_of("<s>"),
-            end_of_generation: id_of("</s>").into_iter().collect(),
+            end_tokens: id_of("</s>").into_iter().collect(),
             ..VocabularyOptions::default()
         })
     }
@@ -169,10 +169,10 @@ mod tests {
         assert_eq!(bytes, [&b"<unk>"[..], b"<SPECIAL_1>", b"</s>", b"<SPECIAL_3>", b"\0", b"\xFF"]);
         let kinds: Vec<&str> = v.ids().map(|id| v.kind(id).name()).collect();
         assert_eq!(kinds, ["unknown", "unused", "control", "unused", "normal", "normal"]);
-        assert_eq!((v.end_of_generation(), v.bos()), (&[2][..], None));
+        assert_eq!((v.end_tokens(), v.bos()), (&[2][..], None));
         let old = TINY.replace("\"special_tokens\"", "\"other\"");
         let v = Vocabulary::from_tekken_bytes(old.as_bytes()).unwrap();
-        assert_eq!((v.token_bytes(3), v.bos(), v.end_of_generation()), (&b"[INST]"[..], Some(1), &[2][..]));
+        assert_eq!((v.token_bytes(3), v.bos(), v.end_tokens()), (&b"[INST]"[..], Some(1), &[2][..]));
     }
 
     #[test]

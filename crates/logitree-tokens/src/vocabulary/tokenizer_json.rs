@@ -193,7 +193,7 @@ impl Vocabulary {
             name: String::new(),
             source: "tokenizer.json".to_string(),
             bos: markers.begin(),
-            end_of_generation: markers.ends(&mut builder),
+            end_tokens: markers.ends(&mut builder),
             adds_prefix_space: steps.strips_first,
         };
         builder.build(about)

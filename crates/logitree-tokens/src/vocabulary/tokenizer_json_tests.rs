@@ -37,7 +37,7 @@ fn byte_level() {
     let v = read(BYTE_LEVEL).unwrap();
     assert_eq!(bytes(&v), [&b" hi"[..], b"\n", b"<unk>", b"<|im_end|>", b"", b"a b"]);
     assert_eq!(kinds(&v), ["normal", "normal", "unknown", "control", "unused", "user_defined"]);
-    assert_eq!((v.end_of_generation(), v.bos(), v.about().adds_prefix_space), (&[3][..], None, false));
+    assert_eq!((v.end_tokens(), v.bos(), v.about().adds_prefix_space), (&[3][..], None, false));
     assert_eq!(v.about().source, "tokenizer.json");
 }
 
@@ -46,7 +46,7 @@ fn sentencepiece_style() {
     let v = read(LLAMA).unwrap();
     assert_eq!(bytes(&v), [&b"<unk>"[..], b"<s>", b"</s>", b"\xC3", b" a", b"b", b"  "]);
     assert_eq!(kinds(&v), ["unknown", "control", "control", "byte", "normal", "normal", "user_defined"]);
-    assert_eq!((v.end_of_generation(), v.bos(), v.about().adds_prefix_space), (&[2][..], Some(1), true));
+    assert_eq!((v.end_tokens(), v.bos(), v.about().adds_prefix_space), (&[2][..], Some(1), true));
     let v = read(&LLAMA.replace("\"start\": 1", "\"start\": 0")).unwrap();
     assert!(!v.about().adds_prefix_space);
 }

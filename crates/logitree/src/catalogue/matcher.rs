@@ -59,7 +59,7 @@ impl Constraint for ItemWalk {
     /// # Errors
     /// As [`ItemWalk::sequence`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
-        Ok(Box::new(self.sequence(vocabulary.len(), vocabulary.end_of_generation())?))
+        Ok(Box::new(self.sequence(vocabulary.len(), vocabulary.end_tokens())?))
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn check_snapshot(
     }
     if end.is_none() && snapshot.may_nest()? {
         let message = "one item is the beginning of another, and no token ends items";
-        return fail(message.into(), "give the token that ends an item: end=");
+        return fail(message.into(), "give the token that ends an item: end_token=");
     }
     let largest = snapshot.largest().max(end.unwrap_or(0)) as usize;
     if largest >= vocabulary_size || vocabulary_size > MAX_TOKENS {

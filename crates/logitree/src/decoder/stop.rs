@@ -77,7 +77,7 @@ impl Stop {
         if !constrained {
             let last = tokens.last();
             if self.at_end_of_generation
-                && last.is_some_and(|id| vocabulary.end_of_generation().binary_search(id).is_ok())
+                && last.is_some_and(|id| vocabulary.end_tokens().binary_search(id).is_ok())
             {
                 return Some(Finish::EndOfGeneration);
             }

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use logitree::constraint::{Grammar, GrammarLimits};
+use logitree::constraint::{BoundGrammar, GrammarLimits};
 use logitree::grammar::gbnf;
 use logitree::grammar::rules::Rules;
 use logitree::mask::AllowedTokens;
@@ -95,8 +95,8 @@ fn counted<T>(label: &str, steps: impl FnOnce(&T) -> u64, call: impl FnOnce() ->
 fn write(case: &Case, vocabulary: &Arc<Vocabulary>) -> Result<()> {
     let name = &case.name;
     let rules = Arc::new(counted(&format!("{name}, read"), |_| 0, || case.rules())?);
-    let bind = || Grammar::new(rules, vocabulary, None, GrammarLimits::default());
-    let grammar = counted(&format!("{name}, bound"), Grammar::steps, bind)?;
+    let bind = || BoundGrammar::new(rules, vocabulary, None, GrammarLimits::default());
+    let grammar = counted(&format!("{name}, bound"), BoundGrammar::steps, bind)?;
     let mut matcher = grammar.matcher()?;
     for at in 0..TOKENS {
         let label = |call: &str| format!("{name}, {call} after {at} tokens");

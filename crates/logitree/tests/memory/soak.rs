@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use logitree::constraint::{Choices, End};
+use logitree::constraint::{BoundOneOf, End};
 use logitree::decoder::{Decoder, Stop};
 use logitree::sampling::{presets, Params};
 use logitree::Vocabulary;
@@ -23,7 +23,7 @@ fn vocabulary() -> Arc<Vocabulary> {
 fn a_million_steps_keep_memory_flat() {
     let vocabulary = vocabulary();
     let names = ["REPLY", "REPLY_THREAD", "IGNORE", "SEND_MESSAGE", "SEND_MONEY"];
-    let choices = Choices::new(&names, &vocabulary, &End::default()).expect("sound choices");
+    let choices = BoundOneOf::new(&names, &vocabulary, &End::default()).expect("sound choices");
     let params = Params::default().seed(1).with("penalty_repeat", 1.1);
     let chain = presets::llama_cpp(&params).expect("a sound chain");
     let mut decoder =

@@ -46,7 +46,7 @@ impl Constraint for Intersection {
     /// Those of the peers and of [`ItemWalk::sequence_with`].
     fn matcher(&self, vocabulary: &Arc<Vocabulary>) -> Result<Box<dyn Matcher>> {
         let peers = self.peers.iter().map(|peer| peer.matcher(vocabulary)).collect::<Result<_>>()?;
-        let after = vocabulary.end_of_generation();
+        let after = vocabulary.end_tokens();
         Ok(Box::new(self.walk.sequence_with(peers, vocabulary.len(), after, self.fuel)?))
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use logitree::constraint::compose::Composition;
 use logitree::constraint::reasoning::Tag;
 use logitree::constraint::{
-    binding_count, clear_bindings, Constraint, Grammar, GrammarLimits, Matcher, OneOf, PayloadCheck,
-    Reasoning, ReasoningOptions, Recogniser, Skeleton, TokenTree, TreeSpan, MAX_BINDINGS,
+    binding_count, clear_bindings, BoundGrammar, Constraint, GrammarLimits, Matcher, OneOf, PayloadCheck,
+    ReasoningBudget, ReasoningOptions, Recogniser, Skeleton, TokenTree, TreeSpan, MAX_BINDINGS,
 };
-use logitree::grammar::ast::{GrammarNode, Syntax};
+use logitree::grammar::ast::{Grammar, Syntax};
 use logitree::grammar::json_schema::SchemaOptions;
 use logitree::Vocabulary;
 use logitree_testing::vocabulary::{bytes_and, with_special};
@@ -18,10 +18,10 @@ fn vocabulary() -> Arc<Vocabulary> {
     with_special(&bytes_and::<&str>(&[]), &["</s>", "<think>", "</think>"], &[256])
 }
 
-fn schema() -> GrammarNode {
+fn schema() -> Grammar {
     let text = r#"{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"enum": ["x", "y"]}}}"#;
     let options = SchemaOptions::default();
-    GrammarNode::read(Syntax::JsonSchema { text: text.into(), options, documents: Vec::new() }).unwrap()
+    Grammar::read(Syntax::JsonSchema { text: text.into(), options, documents: Vec::new() }).unwrap()
 }
 
 fn walk(matcher: &mut dyn Matcher, text: &str) {
@@ -37,7 +37,7 @@ fn kinds() -> Vec<Box<dyn Constraint>> {
     let part = || Composition::grammar(schema());
     let choices = || OneOf::new(["ab", "b"]).followed_by("c").ended_by(vec![256]);
     let other = || Composition::of(Arc::new(choices()));
-    let reasoning = |then| Reasoning {
+    let reasoning = |then| ReasoningBudget {
         begin: vec![Tag::Ids(vec![257])],
         end: vec![Tag::Text("</think>".into())],
         message: None,
@@ -66,12 +66,12 @@ fn kinds() -> Vec<Box<dyn Constraint>> {
     ]
 }
 
-fn text() -> GrammarNode {
-    GrammarNode::read(Syntax::Anything).unwrap()
+fn text() -> Grammar {
+    Grammar::read(Syntax::Anything).unwrap()
 }
 
 fn part_text(text: &str) -> Composition {
-    Composition::grammar(GrammarNode::literal(text).unwrap())
+    Composition::grammar(Grammar::literal(text).unwrap())
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_second_matcher_computes_nothing_that_the_first_one_found() {
     let vocabulary = vocabulary();
     let text = r#"{"a": 12, "b": "x"}"#;
     walk(&mut *schema().matcher(&vocabulary).unwrap(), text);
-    let bound = Grammar::of(&schema(), &vocabulary, None, GrammarLimits::default()).unwrap();
+    let bound = BoundGrammar::of(&schema(), &vocabulary, None, GrammarLimits::default()).unwrap();
     let steps = bound.steps();
     assert!(steps > 0);
     let mut second = schema().matcher(&vocabulary).unwrap();
@@ -87,7 +87,7 @@ fn a_second_matcher_computes_nothing_that_the_first_one_found() {
     walk(&mut *second, text);
     assert_eq!(bound.steps(), steps);
     // Other limits and other ends are other grammars.
-    let other = Grammar::of(&schema(), &vocabulary, Some(&[]), GrammarLimits::default()).unwrap();
+    let other = BoundGrammar::of(&schema(), &vocabulary, Some(&[]), GrammarLimits::default()).unwrap();
     assert!(!Arc::ptr_eq(&bound, &other));
 }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use logitree::constraint::{
-    Canonical, Choices, Composition, Constraint, End, Grammar, GrammarLimits, Matcher,
+    BoundGrammar, BoundOneOf, Canonical, Composition, Constraint, End, GrammarLimits, Matcher,
 };
 use logitree::decoder::{Decoder, Stop};
-use logitree::grammar::ast::{GrammarNode, Syntax};
+use logitree::grammar::ast::{Grammar, Syntax};
 use logitree::grammar::gbnf;
 use logitree::sampling::{presets, Chain, Mode, Params};
 use logitree::{ErrorKind, TokenId, Tokenizer};
@@ -149,7 +149,7 @@ proptest! {
     ) {
         let (tokenizer, end) = tokenizer(&joins, split, ignore_merges);
         let ends = End { tokens: Some(vec![end]), ..End::default() };
-        let Ok(choices) = Choices::new(&texts, tokenizer.vocabulary(), &ends) else { return Ok(()) };
+        let Ok(choices) = BoundOneOf::new(&texts, tokenizer.vocabulary(), &ends) else { return Ok(()) };
         let all: BTreeSet<Vec<TokenId>> = texts.iter().map(|text| tokenizer.encode(text).unwrap()).collect();
         let plain = choices.matcher();
         if plain.is_finished() {
@@ -185,7 +185,7 @@ proptest! {
         }
         let all: BTreeSet<Vec<TokenId>> = texts.iter().map(|text| tokenizer.encode(text).unwrap()).collect();
         let rules = Arc::new(gbnf::parse(rules).unwrap());
-        let grammar = Grammar::new(rules, tokenizer.vocabulary(), Some(&[end]), GrammarLimits::default()).unwrap();
+        let grammar = BoundGrammar::new(rules, tokenizer.vocabulary(), Some(&[end]), GrammarLimits::default()).unwrap();
         let plain = grammar.matcher().unwrap();
         let made = Canonical::new(&*plain, &tokenizer, &[]).expect("every text has an encoding");
         laws::hold(&|| made.fork(), &script, &mut |history, seen| expect(&*plain, &all, end, history, seen));
@@ -208,7 +208,7 @@ proptest! {
             "root ::= \"a\" root | \"\\n\" root \"s\" | \"\u{e9}\"",
             "root ::= [a-b ] root \"'\" | [1s]{2,9} | \"\u{4e2d}\" root \"s\"",
         ][which];
-        let node = GrammarNode::read(Syntax::Gbnf { text: text.into(), root: "root".into() }).unwrap();
+        let node = Grammar::read(Syntax::Gbnf { text: text.into(), root: "root".into() }).unwrap();
         let part = Composition::from(node.clone());
         let both = part.both(&part).unwrap().matcher(tokenizer.vocabulary()).unwrap();
         prop_assert!(both.byte_walk().is_some(), "states are numbered");
@@ -254,7 +254,7 @@ proptest! {
         let vocabulary = tokenizer.vocabulary();
         let decoder = |exact: bool| {
             let limits = GrammarLimits::default();
-            let grammar = Grammar::new(rules_of(which), vocabulary, Some(&[end]), limits).unwrap();
+            let grammar = BoundGrammar::new(rules_of(which), vocabulary, Some(&[end]), limits).unwrap();
             let made = Canonical::new(&*grammar.matcher().unwrap(), &tokenizer, &[]).unwrap();
             let matcher = if exact { Box::new(Plain(Box::new(made))) as Box<dyn Matcher> } else { Box::new(made) };
             Decoder::new(Arc::clone(vocabulary), chain(kind), Some(matcher), Stop::default()).unwrap()
@@ -306,7 +306,7 @@ proptest! {
         // Two engines: neither knows what the other found.
         let plain = || {
             let limits = GrammarLimits::default();
-            let grammar = Grammar::new(rules_of(which), tokenizer.vocabulary(), Some(&[end]), limits).unwrap();
+            let grammar = BoundGrammar::new(rules_of(which), tokenizer.vocabulary(), Some(&[end]), limits).unwrap();
             grammar.matcher().unwrap()
         };
         let mut ample = Canonical::new(&*plain(), &tokenizer, &[]).expect("every text has an encoding");
@@ -397,11 +397,11 @@ fn what_has_no_canonical_spelling_is_an_error_with_its_place() {
     let (tokenizer, end) = tokenizer(&Vec::new(), GPT2, false);
     let (other, _) = self::tokenizer(&vec![], LLAMA3, false);
     let ends = End { tokens: Some(vec![end]), ..End::default() };
-    let broken = Choices::new(&[&b"a\xc3"[..]], tokenizer.vocabulary(), &ends).unwrap();
+    let broken = BoundOneOf::new(&[&b"a\xc3"[..]], tokenizer.vocabulary(), &ends).unwrap();
     let error = Canonical::new(&*broken.matcher(), &tokenizer, &[]).err().expect("half a character");
     assert_eq!((error.kind, error.place.as_str()), (ErrorKind::Constraint, "token 0 of the text"));
     assert!(Canonical::new(&*broken.matcher(), &other, &[]).is_err());
     // Half a character may be followed by its other half, but the text ends.
-    let whole = Choices::new(&["a\u{e9}"], tokenizer.vocabulary(), &ends).unwrap();
+    let whole = BoundOneOf::new(&["a\u{e9}"], tokenizer.vocabulary(), &ends).unwrap();
     assert!(Canonical::new(&*whole.matcher(), &tokenizer, &[]).is_ok());
 }

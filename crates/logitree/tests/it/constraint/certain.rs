@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use logitree::constraint::{
-    certain, count_closed, ByteRecogniser, Certain, Choices, Constraint, End, Matcher, PayloadCheck,
+    certain, count_closed, BoundOneOf, ByteRecogniser, Certain, Constraint, End, Matcher, PayloadCheck,
     Recogniser, TokenTree,
 };
 use logitree::vocabulary::Vocabulary;
@@ -167,7 +167,7 @@ proptest! {
     fn of_choices(texts in prop::collection::btree_set("[abc]{1,6}", 1..5)) {
         let (vocabulary, _) = ending_vocabulary(&TEXTS);
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        hold(Choices::new(&texts, &vocabulary, &End::default()).unwrap().matcher(), &vocabulary);
+        hold(BoundOneOf::new(&texts, &vocabulary, &End::default()).unwrap().matcher(), &vocabulary);
     }
 
     #[test]
@@ -200,7 +200,7 @@ fn special_tokens_end_what_is_certain() {
 fn long_searches_give_less_and_small_vocabularies_are_refused() {
     let (vocabulary, _) = ending_vocabulary(&TEXTS);
     let text = "abc".repeat(400);
-    let choices = Choices::new(&[&text], &vocabulary, &End::default()).unwrap();
+    let choices = BoundOneOf::new(&[&text], &vocabulary, &End::default()).unwrap();
     let long = certain(&mut Plain(choices.matcher()), &vocabulary, usize::MAX).unwrap();
     assert!(
         !long.bytes.is_empty() && long.bytes.len() < text.len() && text.as_bytes().starts_with(&long.bytes)

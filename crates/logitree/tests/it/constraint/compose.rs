@@ -8,7 +8,7 @@ use logitree::constraint::{
     shortest_ending, AfterEnd, ByteRecogniser, Composition, Constraint, Matcher, PayloadCheck, Recogniser,
     Sequence, States, TreeSpan,
 };
-use logitree::grammar::ast::{GrammarNode, Syntax};
+use logitree::grammar::ast::{Grammar, Syntax};
 use logitree::mask::AllowedTokens;
 use logitree::{Error, ErrorKind, Result, TokenId, Vocabulary};
 use logitree_testing::vocabulary::ending_vocabulary;
@@ -166,7 +166,7 @@ fn regex(pattern: &str) -> Composition {
 }
 
 fn gbnf(text: &str) -> Composition {
-    GrammarNode::read(Syntax::Gbnf { text: text.into(), root: "root".into() }).unwrap().into()
+    Grammar::read(Syntax::Gbnf { text: text.into(), root: "root".into() }).unwrap().into()
 }
 
 fn texts(holds: impl FnMut(&[usize]) -> bool) -> Model {

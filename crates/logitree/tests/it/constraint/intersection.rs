@@ -8,7 +8,7 @@ use logitree::catalogue::{
     intersect, BuildOptions, Catalogue, CatalogueBuilder, CatalogueSnapshot, Intersection,
     IntersectionMatcher, ItemIndex, ItemWalk,
 };
-use logitree::constraint::{Choices, End, Grammar, GrammarLimits, Matcher, PayloadCheck};
+use logitree::constraint::{BoundGrammar, BoundOneOf, End, GrammarLimits, Matcher, PayloadCheck};
 use logitree::grammar::gbnf;
 use logitree::vocabulary::Vocabulary;
 use logitree::{Error, ErrorKind, Result, TokenId};
@@ -72,7 +72,7 @@ impl Other {
                 let tree = token_tree(&with(lists), &PayloadCheck::default()).ok()?;
                 tree.matcher("p", &end).ok()?
             }
-            Other::Choices(texts) => Choices::new(texts, vocabulary, &End::default()).ok()?.matcher(),
+            Other::Choices(texts) => BoundOneOf::new(texts, vocabulary, &End::default()).ok()?.matcher(),
             Other::Grammar(at) => grammar(GRAMMARS[*at], vocabulary),
         })
     }
@@ -282,7 +282,7 @@ fn a_limit_of_the_other_is_told() {
     let rules = Arc::new(rules);
     let bind = |fuel| {
         let limits = GrammarLimits { fuel, ..GrammarLimits::default() };
-        Grammar::new(Arc::clone(&rules), &vocabulary, None, limits).ok()
+        BoundGrammar::new(Arc::clone(&rules), &vocabulary, None, limits).ok()
     };
     // No more fuel than the first mask needs: later ones need more.
     let grammar = (1..).find_map(|n| bind(8 * n)).unwrap();

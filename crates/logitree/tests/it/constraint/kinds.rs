@@ -5,8 +5,8 @@ use std::sync::Arc;
 use logitree::catalogue::{Intersection, ItemWalk};
 use logitree::constraint::reasoning::{ReasoningStart, Tag};
 use logitree::constraint::{
-    Choices, Constraint, End, Matcher, OneOf, PayloadCheck, Reasoning, ReasoningBudget, ReasoningOptions,
-    TokenTree, TreeSpan,
+    BoundOneOf, BoundReasoning, Constraint, End, Matcher, OneOf, PayloadCheck, ReasoningBudget,
+    ReasoningOptions, TokenTree, TreeSpan,
 };
 use logitree::Vocabulary;
 use logitree_testing::constraints::{bind, catalogue, regex};
@@ -45,7 +45,7 @@ fn bound(pattern: &str) -> Box<dyn Matcher> {
 fn texts() {
     let made = OneOf::new(["ab", "b", "abab"]).followed_by("c");
     let end = End { following: Some(b"c".to_vec()), ..End::default() };
-    same(&made, Choices::new(&["ab", "b", "abab"], &vocabulary(), &end).unwrap().matcher());
+    same(&made, BoundOneOf::new(&["ab", "b", "abab"], &vocabulary(), &end).unwrap().matcher());
 }
 
 #[test]
@@ -69,10 +69,16 @@ fn reasoning_and_what_follows() {
     let options = ReasoningOptions { budget: Some(1), ..ReasoningOptions::default() };
     let then: Option<Arc<dyn Constraint>> = Some(Arc::new(regex("ab|c")));
     let (begin, end) = (vec![Tag::Ids(vec![5])], vec![Tag::Text("</think>".into())]);
-    let made =
-        Reasoning { begin, end, message: None, options: options.clone(), start: Default::default(), then };
+    let made = ReasoningBudget {
+        begin,
+        end,
+        message: None,
+        options: options.clone(),
+        start: Default::default(),
+        then,
+    };
     let options = ReasoningOptions { begin: vec![vec![5]], end: vec![vec![6]], ..options };
-    let budget = ReasoningBudget::new(options, &vocabulary()).unwrap();
+    let budget = BoundReasoning::new(options, &vocabulary()).unwrap();
     same(&made, budget.matcher(ReasoningStart::Outside, Some(bound("ab|c"))).unwrap());
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use logitree::catalogue::ItemWalk;
-use logitree::constraint::{Choices, End, Matcher, OnMismatch, PayloadCheck, TokenTree};
+use logitree::constraint::{BoundOneOf, End, Matcher, OnMismatch, PayloadCheck, TokenTree};
 use logitree::{ErrorKind, Token, TokenId, TokenKind};
 use logitree_testing::constraints::{catalogue, token_tree};
 use logitree_testing::laws;
@@ -70,7 +70,7 @@ proptest! {
             || only_empty
             || model.needs_end() && model.ends.is_empty()
             || model.ends_collide();
-        match Choices::new(&texts, &vocabulary, &end) {
+        match BoundOneOf::new(&texts, &vocabulary, &end) {
             Err(error) => prop_assert!(refused, "{error}"),
             Ok(choices) => {
                 prop_assert!(!refused);
@@ -175,7 +175,7 @@ proptest! {
         let only_empty = model.all.iter().all(Vec::is_empty);
         let refused =
             unspelled || only_empty || model.needs_end() && ends.is_empty() || model.ends_collide();
-        match Choices::new(&texts, &vocabulary, &end) {
+        match BoundOneOf::new(&texts, &vocabulary, &end) {
             Err(error) => {
                 prop_assert!(refused, "{error}");
                 prop_assert_eq!(error.kind, ErrorKind::Constraint);
@@ -198,7 +198,7 @@ proptest! {
             texts.iter().map(|t| tokenisations(t.as_bytes(), &spelled).pop().unwrap_or_default()).collect();
         let (all, after) = (lists.iter().cloned().collect(), Some(vec![end_id]));
         let model = Sequences { all, ends: [end_id].into(), after };
-        let choices = Choices::canonical(&texts, lists, &vocabulary, &End::default()).unwrap();
+        let choices = BoundOneOf::canonical(&texts, lists, &vocabulary, &End::default()).unwrap();
         prop_assert!(choices.is_canonical());
         laws::hold(&|| choices.matcher(), &script, &mut |history, seen| model.expect(history, seen));
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use logitree::constraint::{
-    accept_all, reasoning::ReasoningStart, End, Matcher, PayloadCheck, ReasoningBudget, ReasoningOptions,
+    accept_all, reasoning::ReasoningStart, BoundReasoning, End, Matcher, PayloadCheck, ReasoningOptions,
 };
 use logitree::{ErrorKind, TokenId, TokenKind, Vocabulary};
 use logitree_testing::constraints::{bind_gbnf, token_tree};
@@ -247,7 +247,7 @@ fn can_be(answer: &BTreeSet<Vec<TokenId>>, h: &[TokenId]) -> bool {
     answer.iter().any(|sequence| sequence.starts_with(h))
 }
 
-/// Whether it must be refused, by the words of `ReasoningBudget::new`.
+/// Whether it must be refused, by the words of `BoundReasoning::new`.
 fn is_refused(t: &ReasoningOptions) -> bool {
     let distinct: BTreeSet<&Vec<TokenId>> = t.begin.iter().collect();
     let ends: BTreeSet<&Vec<TokenId>> = t.end.iter().collect();
@@ -311,7 +311,7 @@ proptest! {
         script in prop::collection::vec(any::<u16>(), 0..60),
     ) {
         let vocabulary = vocabulary();
-        let reasoning = match ReasoningBudget::new(options.clone(), &vocabulary) {
+        let reasoning = match BoundReasoning::new(options.clone(), &vocabulary) {
             Err(error) => {
                 prop_assert!(is_refused(&options), "{}", error);
                 prop_assert_eq!(error.kind, ErrorKind::Constraint);
@@ -355,7 +355,7 @@ proptest! {
         let end = vec![vec![4, 5]];
         let options =
             ReasoningOptions { begin, end, budget: Some(3), max_blocks: None, whole, ..ReasoningOptions::default() };
-        let reasoning = ReasoningBudget::new(options, &vocabulary).unwrap();
+        let reasoning = BoundReasoning::new(options, &vocabulary).unwrap();
         let fresh = || reasoning.matcher(ReasoningStart::Outside, Some(grammar.matcher().unwrap())).unwrap();
         let born = look(&mut *fresh()).allowed.unwrap();
         let mut answers = look(&mut *grammar.matcher().unwrap()).allowed.unwrap();
@@ -377,7 +377,7 @@ proptest! {
     }
 }
 
-fn small(change: impl FnOnce(&mut ReasoningOptions)) -> logitree::Result<ReasoningBudget> {
+fn small(change: impl FnOnce(&mut ReasoningOptions)) -> logitree::Result<BoundReasoning> {
     let mut options = ReasoningOptions {
         begin: vec![vec![0]],
         end: vec![vec![1, 2]],
@@ -385,7 +385,7 @@ fn small(change: impl FnOnce(&mut ReasoningOptions)) -> logitree::Result<Reasoni
         ..ReasoningOptions::default()
     };
     change(&mut options);
-    ReasoningBudget::new(options, &vocabulary())
+    BoundReasoning::new(options, &vocabulary())
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn what_means_nothing_is_refused() {
     let few = vocabulary_of(&["a", "b"]);
     let options =
         ReasoningOptions { begin: vec![vec![0]], end: vec![vec![1]], ..ReasoningOptions::default() };
-    let error = ReasoningBudget::new(options, &few).unwrap_err();
+    let error = BoundReasoning::new(options, &few).unwrap_err();
     assert!(error.message.contains("every token"), "{error}");
 }
 
@@ -468,7 +468,7 @@ fn a_prompt_tells_where_it_leaves_off_and_tokens_where_the_answer_starts() {
         whole: true,
         ..ReasoningOptions::default()
     };
-    let textual = ReasoningBudget::new(tags, &vocabulary).unwrap();
+    let textual = BoundReasoning::new(tags, &vocabulary).unwrap();
     let cases: [(&[TokenId], ReasoningStart); 8] = [
         (&[3], ReasoningStart::Inside),
         (&[6, 2], ReasoningStart::Inside),

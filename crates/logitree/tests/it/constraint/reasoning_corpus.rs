@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use logitree::constraint::{
-    accept_all, count_allowed, draft_masks, reasoning::ReasoningStart, Matcher, ReasoningBudget,
+    accept_all, count_allowed, draft_masks, reasoning::ReasoningStart, BoundReasoning, Matcher,
     ReasoningOptions,
 };
 use logitree::{ErrorKind, TokenId, TokenKind};
@@ -57,7 +57,7 @@ struct Step {
 }
 
 impl Case {
-    fn reasoning_budget(&self) -> ReasoningBudget {
+    fn reasoning_budget(&self) -> BoundReasoning {
         let hex = |text: &String| -> Vec<u8> {
             (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
         };
@@ -75,7 +75,7 @@ impl Case {
             max_blocks: self.max_blocks.map_or(Some(1), |most| usize::try_from(most).ok()),
             whole: self.whole,
         };
-        ReasoningBudget::new(options, &of_tokens(tokens, &self.eog)).unwrap()
+        BoundReasoning::new(options, &of_tokens(tokens, &self.eog)).unwrap()
     }
 
     fn at(&self) -> ReasoningStart {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use logitree::constraint::{Choices, End, Matcher};
+use logitree::constraint::{BoundOneOf, End, Matcher};
 use logitree::decoder::{Decoder, Finish, Stop, Then};
 use logitree::sampling::{presets, Params};
 use logitree::vocabulary::Vocabulary;
@@ -23,7 +23,7 @@ fn matcher(vocabulary: &Arc<Vocabulary>, which: usize) -> Box<dyn Matcher> {
     let texts: [&[&str]; 4] = [&["cat", "cats", "dog"], &["to", "top", " dog", "100"], &["a"], &["ok", "no"]];
     let ends = if which == 1 { vec![END, 0] } else { vec![END] };
     let end = End { tokens: Some(ends), ..End::default() };
-    Choices::new(texts[which], vocabulary, &end).expect("sound choices").matcher()
+    BoundOneOf::new(texts[which], vocabulary, &end).expect("sound choices").matcher()
 }
 
 fn logits(tokens: &[TokenId], salt: u64) -> Vec<f32> {

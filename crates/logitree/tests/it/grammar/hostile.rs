@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use logitree::constraint::{Grammar, GrammarLimits, Matcher};
+use logitree::constraint::{BoundGrammar, GrammarLimits, Matcher};
 use logitree::grammar::gbnf;
 use logitree::grammar::rules::Rules;
 use logitree::vocabulary::Vocabulary;
@@ -33,9 +33,9 @@ fn vocabulary() -> (Arc<Vocabulary>, TokenId) {
     ending_vocabulary(&bytes_and(&more))
 }
 
-fn bound(rules: Result<Rules>, fuel: u64) -> Result<Grammar> {
+fn bound(rules: Result<Rules>, fuel: u64) -> Result<BoundGrammar> {
     let limits = GrammarLimits { fuel, ..GrammarLimits::default() };
-    Grammar::new(Arc::new(rules?), &vocabulary().0, None, limits)
+    BoundGrammar::new(Arc::new(rules?), &vocabulary().0, None, limits)
 }
 
 /// A matcher that did with so much fuel for each call.
@@ -376,7 +376,7 @@ fn first_masks(prepared: bool) -> (u64, Vec<Vec<u32>>) {
     }
     let (vocabulary, _) = ending_vocabulary(&tokens);
     if prepared {
-        Grammar::prepare(&vocabulary).unwrap();
+        BoundGrammar::prepare(&vocabulary).unwrap();
     }
     let rules = of_schema(
         r#"{"type": "object", "required": ["title"], "properties": {"title": {"type": "string"}}}"#,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use logitree::constraint::{Grammar, GrammarLimits, Matcher};
+use logitree::constraint::{BoundGrammar, GrammarLimits, Matcher};
 use logitree::grammar::gbnf;
 use logitree::grammar::rules::Rules;
 use logitree::{ErrorKind, Token, TokenId, TokenKind, Vocabulary};
@@ -30,8 +30,8 @@ fn script() -> impl Strategy<Value = Vec<u16>> {
     prop::collection::vec(any::<u16>(), 0..40)
 }
 
-fn bound(rules: Rules, vocabulary: &Arc<Vocabulary>, limits: GrammarLimits) -> Option<Grammar> {
-    match Grammar::new(Arc::new(rules), vocabulary, None, limits) {
+fn bound(rules: Rules, vocabulary: &Arc<Vocabulary>, limits: GrammarLimits) -> Option<BoundGrammar> {
+    match BoundGrammar::new(Arc::new(rules), vocabulary, None, limits) {
         Ok(grammar) => Some(grammar),
         Err(error) => {
             assert_eq!(error.kind, ErrorKind::Constraint, "{error}");
@@ -66,7 +66,7 @@ proptest! {
         let vocabulary = vocabulary(b"abc", &tokens);
         let ends: Vec<TokenId> = ends.into_iter().filter(|&id| id < vocabulary.len() as TokenId).collect();
         let limits = GrammarLimits::default();
-        let Ok(grammar) = Grammar::new(Arc::new(rules), &vocabulary, Some(&ends), limits) else { return Ok(()) };
+        let Ok(grammar) = BoundGrammar::new(Arc::new(rules), &vocabulary, Some(&ends), limits) else { return Ok(()) };
         if ends.is_empty() {
             return Ok(());
         }
@@ -96,7 +96,7 @@ proptest! {
         let mut matcher = plain.matcher().expect("within the limits");
         let mut open = Vec::new();
         for limits in others {
-            match Grammar::new(Arc::new(rules.clone()), &vocabulary, None, limits).and_then(|g| g.matcher()) {
+            match BoundGrammar::new(Arc::new(rules.clone()), &vocabulary, None, limits).and_then(|g| g.matcher()) {
                 Ok(other) => open.push((other, limits)),
                 Err(error) => {
                     prop_assert_eq!(error.kind, ErrorKind::Limit);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use logitree::constraint::{Grammar, GrammarLimits, Matcher};
+use logitree::constraint::{BoundGrammar, GrammarLimits, Matcher};
 use logitree::grammar::rules::{RuleBody, Rules, TokenName};
 use logitree::grammar::{CharSet, Regex};
 use logitree::mask::{bit, words_for};
@@ -92,7 +92,7 @@ fn compare(
     let goes_on = FIRST.iter().any(|&byte| reads(&[text, &[byte]].concat()).1);
     prop_assert_eq!(matcher.is_finished(), matches && !goes_on, "{:?} is over", &said);
     let Some(mask) = mask(matcher) else { return Ok(Vec::new()) };
-    let ends = vocabulary.end_of_generation();
+    let ends = vocabulary.end_tokens();
     for id in vocabulary.ids() {
         let bytes = vocabulary.token_bytes(id);
         let allowed = match ends.contains(&id) {
@@ -126,7 +126,7 @@ fn compare(
 
 /// Walks from the start by random allowed tokens, and compares at each step. Returns how many prefixes were looked at.
 fn walk(
-    grammar: &Grammar,
+    grammar: &BoundGrammar,
     picks: &[usize],
     longest: usize,
     tried: usize,
@@ -181,7 +181,7 @@ fn rules_over_random_vocabularies() {
             let singles: Vec<u8> =
                 b"abc".iter().copied().filter(|byte| singles >> (byte - b'a') & 1 == 0).collect();
             let vocabulary = vocabulary(tokens, &singles);
-            match Grammar::new(Arc::new(rules.clone()), &vocabulary, None, limits(n)) {
+            match BoundGrammar::new(Arc::new(rules.clone()), &vocabulary, None, limits(n)) {
                 Ok(grammar) => triples += walk(&grammar, &picks, 5, 1_000, &mut reads)?,
                 Err(error) => {
                     prop_assert_eq!(error.kind, ErrorKind::Constraint, "{}", error);
@@ -291,7 +291,7 @@ fn regexes_over_random_vocabularies() {
         for (n, tokens) in vocabularies.iter().enumerate() {
             let singles: &[u8] = if n % 2 == 0 { b"abc\"\xc3\xa9\xff" } else { b"" };
             let vocabulary = vocabulary(tokens, singles);
-            match Grammar::new(Arc::clone(&rules), &vocabulary, None, limits(n)) {
+            match BoundGrammar::new(Arc::clone(&rules), &vocabulary, None, limits(n)) {
                 Ok(grammar) => {
                     triples += walk(&grammar, &picks, 12, 1_000, &mut |text| automaton.reads(text))?;
                 }
@@ -339,7 +339,7 @@ fn regexes_over_a_large_vocabulary() {
     until(&strategy, 1_000, 10, |(((node, regex), apart), picks)| {
         let Some(automaton) = Automaton::of(&regex) else { return Ok(0) };
         let rules = Arc::new(random_rules::alone(node, apart));
-        let Ok(grammar) = Grammar::new(rules, &vocabulary, None, GrammarLimits::default()) else {
+        let Ok(grammar) = BoundGrammar::new(rules, &vocabulary, None, GrammarLimits::default()) else {
             prop_assert!(!automaton.reads(b"").1);
             return Ok(0);
         };
@@ -405,13 +405,14 @@ fn token_sets_beside_text() {
         let mut states = 0;
         let vocabulary = vocabulary(&tokens, b"abc");
         assert_eq!(vocabulary.len(), TOKENS as usize);
-        let ends = vocabulary.end_of_generation().to_vec();
+        let ends = vocabulary.end_tokens().to_vec();
         let mut plain = rules.clone();
         plain.rules.iter_mut().for_each(|rule| rule.body = spelled(&rule.body, TOKENS, &[]));
         let mut naming = rules.clone();
         naming.rules.iter_mut().for_each(|rule| rule.body = spelled(&rule.body, TOKENS, &ends));
         let (mut known, mut known_naming) = (HashMap::new(), HashMap::new());
-        let Ok(grammar) = Grammar::new(Arc::new(rules.clone()), &vocabulary, None, limits(picks[0])) else {
+        let Ok(grammar) = BoundGrammar::new(Arc::new(rules.clone()), &vocabulary, None, limits(picks[0]))
+        else {
             prop_assert!(!brute(&plain, b"", &mut known).1, "a grammar with a text was refused");
             return Ok(0);
         };
