@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
 CASES   ?= 20000
 
-.PHONY: help setup demo c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers bench-engines test-engines test-vllm test-llama-oldest wheel fuzz clean
+.PHONY: help setup demo c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers bench-engines test-engines test-vllm test-sglang test-llama-oldest wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -108,6 +108,10 @@ test-vllm:  ## the tests with vLLM itself, its server among them (12 GB, in .ven
 	.venv-vllm/bin/python -m pytest -m peers tests/engines/test_vllm_backend.py tests/engines/test_vllm_processor.py \
 		tests/engines/test_vllm_engine.py tests/engines/test_protocols_vllm.py
 
+test-sglang:  ## the tests with SGLang's own grammar classes, which need no GPU (several GB, in .venv-sglang)
+	@$(ready) sglang
+	.venv-sglang/bin/python -m pytest -m peers tests/engines/test_sglang.py
+
 test-llama-oldest:  ## the tests of LlamaCpp with the oldest llama-cpp-python that the extra allows (in .venv-llama-oldest)
 	@$(ready) llama-oldest
 	.venv-llama-oldest/bin/python -m pytest tests/engines/test_engine_llama.py tests/engines/test_engine_llama_beams.py \
@@ -126,5 +130,5 @@ fuzz:  ## every fuzz target for FUZZ_SECONDS each (needs cargo-fuzz)
 		cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 clean:  ## forget everything that was built
-	rm -rf .venv .venv-engines .venv-llama-oldest .venv-vllm target fuzz/target dist python/logitree/*.so
+	rm -rf .venv .venv-engines .venv-llama-oldest .venv-sglang .venv-vllm target fuzz/target dist python/logitree/*.so
 	find . -name __pycache__ -prune -exec rm -rf {} +

