@@ -110,7 +110,7 @@ test-vllm:  ## the tests with vLLM itself, its server among them (12 GB, in .ven
 
 test-sglang:  ## the tests with SGLang's own grammar classes, which need no GPU (several GB, in .venv-sglang)
 	@$(ready) sglang
-	.venv-sglang/bin/python -m pytest -m peers tests/engines/test_sglang.py
+	.venv-sglang/bin/python -m pytest -m peers tests/engines/test_sglang*.py
 
 test-llama-oldest:  ## the tests of LlamaCpp with the oldest llama-cpp-python that the extra allows (in .venv-llama-oldest)
 	@$(ready) llama-oldest

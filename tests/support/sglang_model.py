@@ -16,6 +16,18 @@ import pytest
 
 import data_files
 
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "name": {"type": "string", "maxLength": 8},
+        "n": {"type": "integer", "minimum": 0, "maximum": 99},
+        "on": {"type": "boolean"},
+    },
+    "required": ["name", "n"],
+    "additionalProperties": False,
+}
+"""A schema of the tests."""
+
 
 def require() -> None:
     """Skips the module that calls it where SGLang is not installed, or this package is not as SGLang finds it."""
@@ -179,3 +191,10 @@ def take(request: Any, token: int) -> None:
     SchedulerBatchResultProcessor._accept_grammar_tokens(None, request, token)
     request.update_finish_state()
     request.grammar.finished = request.finished()
+
+
+def started(manager: Any, name: str = "r", **params: Any) -> Any:
+    """A request whose grammar is compiled, or that has ended."""
+    made = request(name, manager, **params)
+    start(manager, made)
+    return made
