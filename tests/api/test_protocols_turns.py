@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,6 +57,15 @@ TURNS: list[tuple[str, str, str | None, str, Calls]] = [
     ("granite_3", '<|tool_call|> [{"name": "f", "arguments": {"a": 1}}]', None, "", [("f", {"a": 1})]),
     ("deepseek_v3_2", f'\n\n{DSML}"g">\n\n</｜DSML｜invoke>\n</｜DSML｜function_calls>', None, "", [("g", {})]),
     ("deepseek_v3_2", f'\n\n{DSML}"g">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>', None, "", [("g", {})]),
+    (
+        "magistral_2506",
+        '<think>\nhm\n</think>\n\n[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{"a": 1}',
+        "\nhm\n",
+        "",
+        [("f", {"a": 1})],
+    ),
+    ("granite_3_2", "Here's my thought process:\n\nhm\n\nHere's my response:\n\nHi", "\n\nhm\n\n", "Hi", []),
+    ("k2_horizon", "<ifm|think_faster>hm</ifm|think_faster>Hi", "hm", "Hi", []),
     ("llama3", f"<|python_tag|>{LLAMA}", None, "", [("f", {"a": 1})]),
     ("llama3", f"{LLAMA}; {LLAMA}", None, "", [("f", {"a": 1})] * 2),
     (
@@ -77,6 +87,10 @@ TURNS: list[tuple[str, str, str | None, str, Calls]] = [
 ]
 
 
+OF_TEXT = ("magistral_2506", "granite_3_2")
+"""Where the markers of reasoning are no tokens."""
+
+
 def allowed(matcher: lt.Matcher, tokens: Sequence[int]) -> bool:
     """Whether a matcher takes all tokens and may end then."""
     for token in tokens:
@@ -96,7 +110,7 @@ def test_turns_of_templates_are_allowed_and_read(turn: tuple[str, str, str | Non
     some = ["auto"] + (["required"] if calls and not content else [])
     budgets: list[Any] = [None] + ([True] if reasoning is not None else [])
     # A budget takes a begin of several tokens only as the model's own tokenizer spells it.
-    budgets += [9] if kind != "text" and protocol.reasoning and name != "harmony" else []
+    budgets += [9] if kind != "text" and protocol.reasoning and name not in ("harmony", *OF_TEXT) else []
     for choice, budget in itertools.product(some, budgets):
         constraint = protocol.constraint(tools=TOOLS, tool_choice=choice, reasoning=budget)
         assert allowed(constraint.matcher(vocab), tokens), (choice, budget)
@@ -106,6 +120,48 @@ def test_turns_of_templates_are_allowed_and_read(turn: tuple[str, str, str | Non
     assert [(call.name, call.arguments) for call in found.tool_calls] == calls
     assert read(protocol, vocab, in_chunks(tokens, rng), tools=TOOLS) == found
     assert read(protocol, None, list(text), tools=TOOLS).parts == found.parts
+
+
+@pytest.mark.parametrize("effort", ["think", "think_fast", "think_faster"])
+def test_reasoning_ends_with_the_marker_that_the_prompt_began(effort: str) -> None:
+    protocol = Protocol.named("k2_horizon")
+    vocab, rng = vocabulary(protocol, "control"), random.Random(0)
+    prompt = spelled(f"<ifm|{effort}>\n", vocab, rng, markers=True)
+    ends = {
+        f"</ifm|{word}>": vocab.find(f"</ifm|{word}>".encode())[0] for word in ("think", "think_fast", "think_faster")
+    }
+    for budget in (None, True, 0, 1):
+        matcher = protocol.constraint(reasoning=budget).bind(Context(vocab, prompt=prompt))
+        if budget != 0:
+            matcher.accept(97)
+        assert [text for text, id in ends.items() if matcher.is_allowed(id)] == [f"</ifm|{effort}>"]
+    for end in ends.values():  # a parser takes any of the ends
+        assert protocol.parse([97, end, 98], vocab, prompt=prompt).reasoning == "a"
+    said = protocol.constraint(begun=True).matcher(vocab)
+    assert all(said.is_allowed(id) for id in ends.values())
+
+
+def test_suffixes_of_markers_are_found_in_the_vocabulary() -> None:
+    protocol, rng = Protocol.named("hunyuan_4"), random.Random(0)
+    suffixed = replace(protocol, markers=tuple(f"{marker[:-1]}:6124c78e>" for marker in protocol.markers))
+    for kind in ("control", "user_defined"):
+        vocab = vocabulary(suffixed, kind)
+        assert Protocol.recognise(vocabulary=vocab) == protocol.of_vocabulary(vocab) != protocol
+        text = "<think:6124c78e>hm</think:6124c78e><tool_calls:6124c78e><tool_call:6124c78e>f<arg_key:6124c78e>a"
+        text += (
+            "</arg_key:6124c78e><arg_value:6124c78e>1</arg_value:6124c78e></tool_call:6124c78e></tool_calls:6124c78e>"
+        )
+        tokens = spelled(text, vocab, rng, markers=True)
+        for form in (protocol, protocol.of_vocabulary(vocab)):
+            assert allowed(form.constraint(tools=TOOLS, reasoning=9).matcher(vocab), tokens)
+            found = form.parse(tokens, vocab, tools=TOOLS)
+            assert (found.reasoning, found.content, found.notes) == ("hm", "", ())
+            assert [(call.name, call.arguments) for call in found.tool_calls] == [("f", {"a": 1})]
+        assert protocol.of_vocabulary(vocab).parse(text).tool_calls[0].name == "f"
+        # Not one of the suffixed markers is missing, and plain ones come first.
+        some = vocabulary(replace(protocol, markers=suffixed.markers[:-1]), kind)
+        both = vocabulary(replace(protocol, markers=protocol.markers + suffixed.markers), kind)
+        assert [protocol.of_vocabulary(one) for one in (some, both, None)] == [protocol] * 3
 
 
 def test_harmony_ends_with_the_end_tokens_of_its_own_vocabulary() -> None:

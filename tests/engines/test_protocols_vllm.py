@@ -11,6 +11,7 @@ import json
 import os
 import random
 import warnings
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -38,8 +39,10 @@ PARSERS: dict[str, tuple[str, str | None]] = {
     "qwen3_coder": ("qwen3_coder", "qwen3"),
     "llama3": ("llama3_json", None),
     "mistral": ("mistral", None),
-    "mistral_args": ("mistral", None),
+    "mistral_args": ("mistral", "mistral"),
+    "magistral_2506": ("mistral", "mistral"),
     "granite_3": ("granite", None),
+    "granite_3_2": ("granite", "granite"),
     "granite_4": ("granite4", None),
     "exaone_4": ("hermes", "deepseek_r1"),
     "deepseek_r1": ("deepseek_v3", "deepseek_r1"),
@@ -67,6 +70,7 @@ PARSERS: dict[str, tuple[str, str | None]] = {
     "lfm_2": ("lfm2", None),
     "olmo_3": ("olmo3", None),
     "hunyuan_4": ("hy_v4", "hy_v4"),
+    "hunyuan_4:6124c78e": ("hy_v4", "hy_v4"),
     "k2_horizon": ("k2_horizon", "k2_horizon"),
     "dots": ("dots", None),
     "mimo": ("mimo", "mimo"),
@@ -77,6 +81,8 @@ Left out: functools, whose calls phi4_mini_json ends at the first `]` in a text;
 for without `:opensource` unless the tokenizer says so; the reasoning of step_3, to which `<think>` belongs there, and
 of olmo_3, whose parser looks for tokens of its own vocabulary.
 """
+EFFORTS = {"</ifm|think_fast>": "medium", "</ifm|think_faster>": "low"}
+"""What vLLM must know where a model's markers say how much it reasons."""
 ONE_LINE = {"deepseek_r1", "deepseek_v3_1"}
 """Where vLLM's pattern of arguments matches no line break: their JSON is drawn without white space."""
 
@@ -111,6 +117,16 @@ MAX_TOKENS = 1_500
 """Longer draws are given up: they are many calls in a row."""
 
 
+def protocol_of(form: str) -> Protocol:
+    """The protocol of a name; after a colon, of a checkpoint with this suffix in its markers."""
+    name, _, suffix = form.partition(":")
+    protocol = Protocol.named(name)
+    if not suffix:
+        return protocol
+    markers = tuple(f"{marker[:-1]}:{suffix}>" for marker in protocol.markers)
+    return protocol.of_vocabulary(vocabulary(replace(protocol, markers=markers), "control"))
+
+
 def drawn(protocol: Protocol, vocab: lt.Vocabulary, rng: random.Random) -> list[int] | None:
     """The tokens of a response that the constraint allows, without its end; None if it is too long."""
     white = "compact" if protocol.name in ONE_LINE else "bounded"
@@ -143,28 +159,33 @@ def tokenizer_of(vocab: lt.Vocabulary, protocol: Protocol) -> PreTrainedTokenize
     made = Tokenizer(models.BPE(vocab={piece: at for at, piece in enumerate(alphabet)}, merges=[]))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     made.decoder = decoders.ByteLevel()
-    words = dict.fromkeys((*protocol.markers, *protocol.turn_end, "<think>", "</think>"))
+    think = () if any(marker.startswith("<think") for marker in protocol.markers) else ("<think>", "</think>")
+    words = dict.fromkeys((*protocol.markers, *protocol.turn_end, *think))
     made.add_tokens([AddedToken(word, normalized=False, special=False) for word in words])
-    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="</s>")
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, eos_token="</s>")
+    tokenizer.supports_grammar = True  # its parser of Mistral's reasoning asks
+    return tokenizer
 
 
 def theirs(
-    protocol: Protocol, text: str, tokenizer: PreTrainedTokenizerFast
+    form: str, protocol: Protocol, text: str, tokenizer: PreTrainedTokenizerFast
 ) -> tuple[str | None, list[tuple[str, Any]]]:
     """What vLLM reads: the reasoning, None where it is not asked, and the calls.
 
     Where no block of reasoning ends, its parser of reasoning is left out: that of deepseek_r1 takes all of it for
     reasoning. An id after `[CALL_ID]` is to it a part of the name, and is cut off.
     """
-    calls, reasoning = PARSERS[protocol.name]
+    calls, reasoning = PARSERS[form]
     request = ChatCompletionRequest(
         messages=[{"role": "user", "content": "?"}], model="m", tools=TOOLS, tool_choice="auto"
     )
     thought = None
     block = protocol.reasoning
-    if reasoning is not None and block is not None and block.end in text:
+    ends = [] if block is None else [end for end in block.ends if end in text]
+    if reasoning is not None and block is not None and ends:
         made = ReasoningParserManager.get_reasoning_parser(reasoning)
-        found, content = made(tokenizer, chat_template_kwargs={"thinking": True}).extract_reasoning(text, request)
+        options = {"thinking": True, "reasoning_effort": EFFORTS.get(ends[0], "high")}
+        found, content = made(tokenizer, chat_template_kwargs=options).extract_reasoning(text, request)
         thought, text = found or "", content or ""
     read = ToolParserManager.get_tool_parser(calls)(tokenizer, request.tools).extract_tool_calls(text, request)
     functions = [call.function for call in read.tool_calls]
@@ -173,7 +194,7 @@ def theirs(
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_vllm_reads_what_the_constraint_allows_as_we_do(name: str) -> None:
-    protocol = Protocol.named(name)
+    protocol = protocol_of(name)
     vocab = vocabulary(protocol, "control")
     tokenizer = tokenizer_of(vocab, protocol)
     called, differing = 0, []
@@ -185,7 +206,7 @@ def test_vllm_reads_what_the_constraint_allows_as_we_do(name: str) -> None:
         thought = "".join(part.text for part in response.parts if isinstance(part, Reasoning))
         calls = [(part.name, part.arguments) for part in response.parts if isinstance(part, ToolCall)]
         called += len(calls)
-        read_thought, read_calls = theirs(protocol, text, tokenizer)
+        read_thought, read_calls = theirs(name, protocol, text, tokenizer)
         if calls != read_calls or (read_thought is not None and thought.strip() != read_thought.strip()):
             differing.append((text, thought, calls, read_thought, read_calls))
     assert called >= RESPONSES // 4

@@ -81,8 +81,8 @@ def some_text(rng: random.Random, banned: Sequence[str], n: int = 12) -> str:
 def stops(protocol: Protocol) -> list[str]:
     """The texts that free text does not have."""
     found = [protocol.joint, *protocol.turn_end, '{"name": "', '{"name":"']
-    for block in (protocol.reasoning, *protocol.content):
-        found += [block.begin, block.end] if block else []
+    for block in (*(protocol.reasoning.ways if protocol.reasoning else ()), *protocol.content):
+        found += [block.begin, block.end]
     if protocol.calls:
         found += [protocol.calls.trigger, protocol.calls.prefix, *(head for head, _ in protocol.calls.also)]
     return [text for text in found if text]
@@ -124,8 +124,8 @@ def rendered(
     """A response as the protocol writes it."""
     made: Pieces = []
     if reasoning is not None:
-        block = protocol.reasoning
-        assert block is not None
+        assert protocol.reasoning is not None
+        block = random.Random(reasoning).choice(protocol.reasoning.ways)
         made += [(block.begin, True), (reasoning, False), (block.end + block.after, True)]
     if protocol.content and (content or not calls):
         frame = protocol.content[1 if calls else 0]

@@ -68,7 +68,7 @@ class ResponseConstraint(Constraint):
             kind = type(self._answer).__name__
             help = "with tools the answer is a grammar, a list of texts, a schema or a type"
             raise error(ConstraintError, f"the answer is a {kind}", help=help)
-        self._bound: list[tuple[tuple[Vocabulary, bool, bool], Grammar]] = []
+        self._bound: list[tuple[tuple[Vocabulary, Block | None, bool], Grammar]] = []
 
     def matcher(self, vocabulary: Vocabulary, /) -> _core.Matcher:
         """A matcher at the beginning of the response.
@@ -132,29 +132,36 @@ class ResponseConstraint(Constraint):
             return found
         return Response(found.parts, found.tail, self._answer.value(found.content, ()))
 
-    def _begun(self, marks: Marks, prompt: Sequence[int]) -> bool:
-        return marks.begun(prompt) if self.begun is None else self.begun
+    def _begun(self, marks: Marks, prompt: Sequence[int]) -> Block | None:
+        """The block of reasoning that the prompt has begun; with all its markers where only `begun` says so."""
+        if self.begun is None:
+            return marks.begun(prompt)
+        return marks.protocol.reasoning if self.begun else None
 
     def _budgeted(
-        self, marks: Marks, context: Context, begun: bool, budget: int | None, then: _core.Matcher
+        self, marks: Marks, context: Context, begun: Block | None, budget: int | None, then: _core.Matcher
     ) -> _core.Matcher:
         """At most so many tokens of reasoning, then a matcher; `logitree.ReasoningBudget` has the states."""
-        block = self.protocol.reasoning
+        block = marks.protocol.reasoning
         assert block is not None
-        end = marks.token(marks.bound(block.end))
-        if end is None:
-            message = f"{block.end!r} is no token of this vocabulary, and a budget of reasoning needs one"
-            raise error(ConstraintError, message, help="give reasoning=None or True: a block of any length")
+        ends = []
+        for text in (begun or block).ends:
+            end = marks.token(marks.bound(text))
+            if end is None:
+                message = f"{text!r} is no token of this vocabulary, and a budget of reasoning needs one"
+                raise error(ConstraintError, message, help="give reasoning=None or True: a block of any length")
+            ends.append([end])
         # White space before an answer is its own, but for what an end brings with it.
-        texts = block.begins if self._answer is None else (block.begin,)
+        texts = block.begins if self._answer is None else tuple(way.begin for way in block.ways)
         begins = [_ids(marks, begin, context) for begin in texts]
         whole = any(len(begin) > 1 for begin in begins)
-        ends = [end, *_ids(marks, block.after, context)] if self._answer is not None and not whole else [end]
-        bound = _core.reasoning_budget(context.vocabulary, begin=begins, end=[ends], budget=budget, whole=whole)
+        after = _ids(marks, block.after, context) if self._answer is not None and not whole else []
+        ends = [[*end, *after] for end in ends]
+        bound = _core.reasoning_budget(context.vocabulary, begin=begins, end=ends, budget=budget, whole=whole)
         made: _core.Matcher = bound.matcher(at="inside" if begun else "outside", then=then)
         return made
 
-    def _grammar(self, marks: Marks, begun: bool, after: bool) -> Grammar:
+    def _grammar(self, marks: Marks, begun: Block | None, after: bool) -> Grammar:
         """The grammar of the response; with `after`, of what follows the reasoning."""
         assert marks.vocabulary is not None
         key = (marks.vocabulary, begun, after)
@@ -188,11 +195,11 @@ class _Writer:
     """Writes the grammar of one constraint over the markers of one vocabulary."""
 
     def __init__(self, constraint: ResponseConstraint, marks: Marks) -> None:
-        self.of, self.protocol, self.marks = constraint, constraint.protocol, marks
+        self.of, self.protocol, self.marks = constraint, marks.protocol, marks
         self.stops = self._stops()
         self._literals: dict[str, Grammar | None] = {}
 
-    def response(self, begun: bool, after: bool) -> Grammar:
+    def response(self, begun: Block | None, after: bool) -> Grammar:
         """Reasoning, then the rest."""
         rest, block = self._rest(), self.protocol.reasoning
         if block is None:
@@ -205,12 +212,14 @@ class _Writer:
             return joined(follows if begun or follows is None else follows.optional(), rest)
         reasoning = self.of.reasoning
         if reasoning is not None and not reasoning:
-            return joined(self.literal(block.end), follows, rest) if begun else rest
-        body = joined(self.until(block.end, self.stops), follows)
+            if begun is None:
+                return rest
+            return joined(reduce(or_, [joined(self.literal(end)) for end in begun.ends]), follows, rest)
         if begun:
-            return body + rest
+            return joined(reduce(or_, [self.until(end, self.stops) for end in begun.ends]), follows, rest)
         before = self.literal(block.before)
-        whole = joined(before and before.optional(), self.literal(block.begin), body)
+        ways = [joined(self.literal(way.begin), self.until(way.end, self.stops)) for way in block.ways]
+        whole = joined(before and before.optional(), reduce(or_, ways), follows)
         return (whole if reasoning else whole.optional()) + rest
 
     def _following(self, block: Block) -> Grammar | None:
@@ -378,7 +387,7 @@ class _Writer:
         triggers: list[str] = []
         reasoning, calls = self.protocol.reasoning, self.protocol.calls
         if reasoning is not None and (self.of.reasoning is None or self.of.reasoning):
-            triggers.append(reasoning.begin)
+            triggers += [way.begin for way in reasoning.ways]
         if calls is not None and self.of.tools:
             triggers += [head for head, _ in calls.also]
             without_marker = bare(calls)
@@ -450,7 +459,7 @@ class _Writer:
         protocol = self.protocol
         found: list[str] = []
         if protocol.reasoning is not None:
-            found += [protocol.reasoning.begin, protocol.reasoning.end]
+            found += [text for way in protocol.reasoning.ways for text in (way.begin, way.end)]
         for block in (*protocol.content, *filter(None, [protocol.frame])):
             found += [block.begin, block.end]
         if protocol.calls is not None:

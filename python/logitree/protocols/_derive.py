@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from .._core import ConstraintError, Vocabulary
 from .._errors import error
-from ._protocol import Block, Calls, Pairs, Protocol
+from ._protocol import OBJECT, Block, Calls, Pairs, Protocol
 from ._template import TemplateFailed
 from ._turns import (
     ARGUMENTS,
@@ -264,6 +264,7 @@ def _assembled(before: str, middle: str, between: str, after: str, pairs: Pairs 
         end=end,
         separator=separator,
         pairs=pairs,
+        unmarked=trigger == OBJECT or (trigger == "[" and head.endswith(OBJECT)),
     )
     if made.in_object and tail.startswith(", "):  # further keys of the object
         made = replace(made, tail="}" + tail.rpartition('"}')[2], tails=(tail,))

@@ -14,7 +14,7 @@ from .._core import ConstraintError, Grammar
 from .._errors import ValueMismatchError, error
 from .._schemas import grammar_of
 from ._parser import Parser
-from ._protocol import Calls, Protocol
+from ._protocol import OBJECT, Calls, Protocol
 from ._tools import Tool, named_tools
 
 FORMS: dict[str, tuple[str, str, str, str]] = {
@@ -60,7 +60,9 @@ def tools_grammar(
     if tokens:
         return made
     head, _, middle = (begin + before).partition("{name}")
-    protocol = Protocol("four texts", (), (), calls=Calls(trigger, head, middle, behind + end))
+    protocol = Protocol(
+        "four texts", (), (), calls=Calls(trigger, head, middle, behind + end, unmarked=trigger == OBJECT)
+    )
     kinds = (Mapping, Grammar)
     read = [Tool(name, "{}", None if isinstance(source, kinds) else source) for name, source in named.items()]
     return made._with_value(CallsIn(protocol, tuple(read)))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from ._protocol import OBJECT, Calls
+from ._protocol import Calls
 
 _SPACE = "[ \\t\\r\\n]*"
 _STARTS = (
@@ -91,9 +91,9 @@ _PYTHON = Bare(
 
 def bare(calls: Calls) -> Bare | None:
     """How calls of a form begin if they have no marker; None if they have one."""
-    if calls.trigger == "[" and (calls.keywords or calls.in_object):
-        return _PYTHON if calls.keywords else _OBJECTS
-    return _OBJECT if calls.trigger == OBJECT else None
+    if not calls.unmarked:
+        return None
+    return _PYTHON if calls.keywords else _OBJECTS if calls.begin else _OBJECT
 
 
 BLANKS = {"{number}": "[0-9]{1,6}", "{id}": "[A-Za-z0-9_-]{1,64}", "{id9}": "[A-Za-z0-9]{9}"}

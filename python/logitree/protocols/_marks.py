@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from .._core import Vocabulary
-from ._protocol import Protocol
+from ._protocol import Block, Protocol
 
 TEXT = ("normal", "byte", "user_defined")
 """Kinds of tokens whose bytes are text."""
@@ -26,7 +26,8 @@ class Marks:
     """The markers of a protocol in a vocabulary; without one they are all text."""
 
     def __init__(self, protocol: Protocol, vocabulary: Vocabulary | None) -> None:
-        self.protocol, self.vocabulary = protocol, vocabulary
+        self.protocol, self.vocabulary = protocol.of_vocabulary(vocabulary), vocabulary
+        protocol = self.protocol
         self.ids: dict[str, int] = {}
         """The token of each marker that is one; a control token before an added token."""
         self.ends: str = ""
@@ -97,11 +98,12 @@ class Marks:
         """The text with the markers; control tokens that are no markers are no text."""
         return ANY_TOKEN.sub(lambda found: self._names[found[0]] if found[0] in self._shown else "", text)
 
-    def begun(self, prompt: Sequence[int]) -> bool:
-        """Whether a prompt ends with the beginning of a block of reasoning, white space after it aside."""
+    def begun(self, prompt: Sequence[int]) -> Block | None:
+        """The block of reasoning with whose beginning a prompt ends, white space after it aside."""
         if self.protocol.reasoning is None or self.vocabulary is None:
-            return False
-        begin = self.bound(self.protocol.reasoning.begin).strip()
+            return None
+        ways = {self.bound(way.begin).strip(): way for way in self.protocol.reasoning.ways}
+        longest = max(map(len, ways))
         tail, text = "", b""
         for id in reversed(prompt):
             piece = self.of(id)
@@ -110,9 +112,10 @@ class Marks:
             else:
                 text = piece + text
             whole = (text.decode("utf-8", "replace") + tail).rstrip()
-            if len(whole) > len(begin):
+            if len(whole) > longest:
                 break
-        return (text.decode("utf-8", "replace") + tail).rstrip().endswith(begin)
+        whole = (text.decode("utf-8", "replace") + tail).rstrip()
+        return next((way for begin, way in ways.items() if whole.endswith(begin)), None)
 
 
 def _name(vocabulary: Vocabulary, id: int) -> str:

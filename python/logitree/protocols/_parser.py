@@ -76,8 +76,8 @@ class Parser:
         answer_only: bool = False,
         without: Collection[Kind] = (),
     ) -> None:
-        self.protocol = protocol
         self._marks = marks = Marks(protocol, vocabulary)
+        self.protocol = protocol = marks.protocol
         self._tools = {tool.name: tool.parsed for tool in tools}
         self._readers: dict[tuple[str, str], Reader] = {}
         self._described = {tool.name: tool for tool in tools}
@@ -107,7 +107,7 @@ class Parser:
         only_first = reasoning.begins if reasoning and not protocol.content else ()
         later = set(self._actions) - {marks.bound(begin) for begin in only_first}
         self._first, self._later = _Search(self._actions), _Search(later)
-        self._machine = self._run(marks.begun(prompt) if begun is None else begun)
+        self._machine = self._run(marks.begun(prompt) is not None if begun is None else begun)
         self._advance()
 
     # -- what callers use
@@ -231,8 +231,8 @@ class Parser:
             for head in middles:
                 if head != calls.head:
                     actions[bound(head)] = lambda head=head: self._calls("", middles[head])  # type: ignore[misc]
-            if calls.trigger == OBJECT:
-                actions["{"] = actions.pop(bound(calls.trigger))
+            if self._bare_form is not None:
+                actions[self._bare_form.first] = actions.pop(bound(calls.trigger))
             if calls.prefix:
                 actions[bound(calls.prefix)] = self._nothing
         frame = (protocol.frame.begin, protocol.frame.end) if protocol.frame else ()
@@ -343,12 +343,12 @@ class Parser:
         block = self.protocol.reasoning
         assert block is not None
         self._begin("reasoning")
-        end = self._marks.bound(block.end)
-        found = yield from self._until(_Search([end, *self._enders]))
-        if found != end:
+        ends = [self._marks.bound(end) for end in block.ends]
+        found = yield from self._until(_Search([*ends, *self._enders]))
+        if found not in ends:
             self._end(lambda text, raw: Reasoning(text, raw, "the reasoning has no end"))
             return
-        self._take(len(end))
+        self._take(len(found))
         self._end(Reasoning)
         yield from self._skip(self._marks.bound(block.after))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from .._core import Vocabulary
@@ -28,11 +30,24 @@ class Block:
     """What follows the end and belongs to neither side. Of white space a model may write less, or none."""
     before: str = ""
     """White space that a model may write before it."""
+    also: tuple[tuple[str, str], ...] = ()
+    """Further markers in pairs, a begin and its end. A parser takes any of the ends."""
+
+    @property
+    def ways(self) -> tuple[Block, ...]:
+        """The block with each pair of its markers."""
+        pairs = ((self.begin, self.end), *self.also)
+        return tuple(replace(self, begin=begin, end=end, also=()) for begin, end in pairs)
 
     @property
     def begins(self) -> tuple[str, ...]:
         """How it begins: with the white space before it, and without."""
-        return tuple(dict.fromkeys((self.before + self.begin, self.begin)))
+        return tuple(dict.fromkeys(text for way in self.ways for text in (way.before + way.begin, way.begin)))
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """How it ends."""
+        return tuple(way.end for way in self.ways)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +95,9 @@ class Calls:
     """Further tails."""
     prefix: str = ""
     """What a model may write before the trigger."""
+    unmarked: bool = False
+    """Whether the trigger is no marker: calls are an object, a list of objects or a list of Python's calls, and content
+    may begin like one."""
 
     @property
     def in_object(self) -> bool:
@@ -120,6 +138,9 @@ class Protocol:
     """Which texts a chat template of this family has, if it writes no calls: all of one of these."""
     tokens: tuple[tuple[str, ...], ...] = ()
     """Which tokens a vocabulary of this family has: all of one of these."""
+    suffixed: bool = False
+    """Whether each checkpoint may have a suffix of its own in all markers, as in `<think:6124c78e>`: its vocabulary
+    says which."""
 
     @staticmethod
     def named(name: str) -> Protocol:
@@ -182,6 +203,22 @@ class Protocol:
         from ._recognise import of
 
         return of(engine)
+
+    def of_vocabulary(self, vocabulary: Vocabulary | None) -> Protocol:
+        """This protocol with the suffix that its markers have in a vocabulary; itself where they have none there.
+
+        Constraints and parsers with a vocabulary do this themselves; a parser of text alone needs it.
+        """
+        if not self.suffixed or vocabulary is None or is_special(vocabulary, self.markers[0]):
+            return self
+        stem = self.markers[0][:-1] + ":"
+        names = (bytes(vocabulary[id]).decode("utf-8", "replace") for id in vocabulary.search(stem))
+        for name in names:
+            suffix = name.removeprefix(stem[:-1]).removesuffix(">")
+            found = _SUFFIX.fullmatch(suffix) and _with_suffix(self, suffix)
+            if found and all(is_special(vocabulary, marker) for marker in found.markers):
+                return found
+        return self
 
     def constraint(
         self,
@@ -270,3 +307,29 @@ class Protocol:
 
     def __str__(self) -> str:
         return self.name
+
+
+_SUFFIX = re.compile(r":[^\s<>]+")
+
+
+def is_special(vocabulary: Vocabulary, text: str) -> bool:
+    """Whether a text is a control token or an added token."""
+    return any(vocabulary.kind(id) in ("control", "user_defined") for id in vocabulary.find(text.encode()))
+
+
+@lru_cache(maxsize=32)
+def _with_suffix(protocol: Protocol, suffix: str) -> Protocol:
+    """The protocol with a suffix in each of its markers, wherever they are."""
+    markers = re.compile("|".join(map(re.escape, protocol.markers)))
+
+    def rewritten(value: Any) -> Any:
+        if isinstance(value, str):
+            return markers.sub(lambda found: found[0][:-1] + suffix + ">", value)
+        if isinstance(value, tuple):
+            return tuple(map(rewritten, value))
+        if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{one.name: rewritten(getattr(value, one.name)) for one in fields(value)})
+        return value
+
+    made: Protocol = rewritten(protocol)
+    return replace(made, suffixed=False)

@@ -10,7 +10,7 @@ from typing import Any
 from .._core import ConstraintError, Vocabulary
 from .._errors import error
 from ._derive import derived, from_template
-from ._protocol import Protocol
+from ._protocol import Protocol, is_special
 from ._table import NAMES, PROTOCOLS
 from ._template import TemplateFailed, compiled_template
 from ._turns import bound_matcher, end_of_text, probe_tools, written_by
@@ -31,11 +31,9 @@ def recognise(template: str | None, vocabulary: Vocabulary | None) -> Protocol:
     if vocabulary is None:
         raise error(ConstraintError, "neither a template nor a vocabulary is given", help="give one of the two")
     found = _fitting(vocabulary)
-    if len(found) == 1:
-        return found[0]
-    chosen = _by_name(vocabulary.name, found)
+    chosen = found[0] if len(found) == 1 else _by_name(vocabulary.name, found)
     if chosen is not None:
-        return chosen
+        return chosen.of_vocabulary(vocabulary)
     if found:
         names = ", ".join(protocol.name for protocol in found)
         help = "give the chat template, or Protocol.named(...) with one of them"
@@ -94,7 +92,7 @@ def _found(template: str, eos: str, fitting: tuple[str, ...]) -> tuple[Protocol 
     else:
         likely = [p for p in PROTOCOLS if any(all(text in shown for text in texts) for texts in p.template)]
         likely = likely or [named(name) for name in fitting]
-    thinks = {p for p in PROTOCOLS if p.reasoning is not None and p.reasoning.end.strip() in shown}
+    thinks = {p for p in PROTOCOLS if p.reasoning and any(end.strip() in shown for end in p.reasoning.ends)}
     likely.sort(key=lambda p: (p.reasoning is not None and p not in thinks, not set(writer.ends) & set(p.turn_end)))
     reasons: list[str] = []
     for protocol in likely:
@@ -124,16 +122,13 @@ def _fitting(vocabulary: Vocabulary) -> list[Protocol]:
     """The protocols with the most tokens in a vocabulary."""
     best, found = 0, list[Protocol]()
     for protocol in PROTOCOLS:
-        fits = max((len(texts) for texts in protocol.tokens if all(_is_token(vocabulary, t) for t in texts)), default=0)
+        form = protocol.of_vocabulary(vocabulary)
+        fits = max((len(texts) for texts in form.tokens if all(is_special(vocabulary, t) for t in texts)), default=0)
         if fits > best:
             best, found = fits, []
         if fits and fits == best:
             found.append(protocol)
     return found
-
-
-def _is_token(vocabulary: Vocabulary, text: str) -> bool:
-    return any(vocabulary.kind(id) in ("control", "user_defined") for id in vocabulary.find(text.encode()))
 
 
 def _by_name(name: str, found: list[Protocol]) -> Protocol | None:

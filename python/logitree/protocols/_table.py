@@ -24,7 +24,7 @@ _ROLE_TO = " to=functions."
 _TAGS = Calls("<tool_call>", '<tool_call>\n{"name": "', '", "arguments": ', "}\n</tool_call>", separator="\n")
 _LIST = Calls("[TOOL_CALLS]", '{"name": "', '", "arguments": ', "}", begin="[TOOL_CALLS][", separator=", ", end="]")
 _PLUGIN = '<|action_start|><|plugin|>\n{"name": "'
-_PYTHON = Calls("[", "", "(", ")", begin="[", separator=", ", end="]", keywords=True)
+_PYTHON = Calls("[", "", "(", ")", begin="[", separator=", ", end="]", keywords=True, unmarked=True)
 _GLM_PAIRS = Pairs("<arg_key>", "</arg_key><arg_value>", "</arg_value>")
 _INVOKES = Calls(
     trigger="<minimax:tool_call>",
@@ -63,6 +63,32 @@ _MISTRAL = Protocol(
     calls=replace(_LIST, tails=_WITH_ID_9),
     template=(("[TOOL_CALLS]",),),
     tokens=(("[TOOL_CALLS]",),),
+)
+_MISTRAL_ARGS = replace(
+    _MISTRAL,
+    name="mistral_args",
+    models=("Mistral Small 3.2", "Magistral", "Devstral", "Ministral 3", "tokenizers v13 and later"),
+    markers=("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[THINK]", "[/THINK]"),
+    reasoning=Block("[THINK]", "[/THINK]"),
+    calls=Calls(
+        trigger="[TOOL_CALLS]",
+        head="[TOOL_CALLS]",
+        middle="[ARGS]",
+        tail="",
+        also=(("[TOOL_CALLS]", "[CALL_ID]{id9}[ARGS]"), ("[TOOL_CALLS]", "")),
+    ),
+    template=(("[TOOL_CALLS]", "[ARGS]"),),
+    tokens=(("[TOOL_CALLS]", "[ARGS]"),),
+)
+_GRANITE_3 = replace(
+    _MISTRAL,
+    name="granite_3",
+    models=("Granite 3.0 to 3.3",),
+    markers=("<|tool_call|>",),
+    calls=replace(_LIST, trigger="<|tool_call|>", begin="<|tool_call|>["),
+    turn_end=("<|end_of_text|>",),
+    template=(("<|tool_call|>",), ("<|start_of_role|>",)),
+    tokens=(("<|tool_call|>", "<|start_of_role|>"),),
 )
 _DEEPSEEK_V3_1 = Protocol(
     name="deepseek_v3_1",
@@ -161,21 +187,15 @@ PROTOCOLS: tuple[Protocol, ...] = (
         template=(("<|channel|>", "<|message|>"),),
         tokens=(("<|channel|>", "<|message|>", "<|constrain|>"),),
     ),
+    _MISTRAL_ARGS,
     replace(
-        _MISTRAL,
-        name="mistral_args",
-        models=("Mistral Small 3.2", "Magistral", "Devstral", "Ministral 3", "tokenizers v13 and later"),
-        markers=("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]", "[THINK]", "[/THINK]"),
-        reasoning=Block("[THINK]", "[/THINK]"),
-        calls=Calls(
-            trigger="[TOOL_CALLS]",
-            head="[TOOL_CALLS]",
-            middle="[ARGS]",
-            tail="",
-            also=(("[TOOL_CALLS]", "[CALL_ID]{id9}[ARGS]"), ("[TOOL_CALLS]", "")),
-        ),
-        template=(("[TOOL_CALLS]", "[ARGS]"),),
-        tokens=(("[TOOL_CALLS]", "[ARGS]"),),
+        _MISTRAL_ARGS,
+        name="magistral_2506",
+        models=("Magistral 2506", "tokenizer v11"),
+        markers=("[TOOL_CALLS]", "[CALL_ID]", "[ARGS]"),
+        reasoning=_THINK,
+        template=(("[TOOL_CALLS]", "[ARGS]", "<think>"),),
+        tokens=(),
     ),
     _MISTRAL,
     _dsml("deepseek_v4_1", ("DeepSeek V4.1",), " calls", " invoke", " parameter"),
@@ -321,6 +341,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
     Protocol(
         name="hunyuan_4",
         models=("Hunyuan 4", "Hy4"),
+        suffixed=True,
         markers=_elements("{}"),
         reasoning=_THINK_CLOSE,
         calls=Calls(
@@ -338,8 +359,12 @@ PROTOCOLS: tuple[Protocol, ...] = (
     Protocol(
         name="k2_horizon",
         models=("K2 Horizon",),
-        markers=_elements("ifm|{}"),
-        reasoning=Block("<ifm|think>", "</ifm|think>"),
+        markers=_elements("ifm|{}", "think_fast", "think_faster"),
+        reasoning=Block(
+            "<ifm|think>",
+            "</ifm|think>",
+            also=(("<ifm|think_fast>", "</ifm|think_fast>"), ("<ifm|think_faster>", "</ifm|think_faster>")),
+        ),
         calls=Calls(
             trigger="<ifm|tool_calls>",
             begin="<ifm|tool_calls>",
@@ -468,6 +493,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         calls=replace(
             _PYTHON,
             trigger="<|tool_call_start|>",
+            unmarked=False,
             begin="<|tool_call_start|>[",
             end="]<|tool_call_end|>",
         ),
@@ -483,6 +509,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         calls=replace(
             _PYTHON,
             trigger="<function_calls>",
+            unmarked=False,
             begin="<function_calls>\n",
             end="\n</function_calls>",
             separator="\n",
@@ -570,7 +597,7 @@ PROTOCOLS: tuple[Protocol, ...] = (
         name="xlam",
         models=("xLAM 2",),
         markers=(),
-        calls=replace(_LIST, trigger="[", begin="["),
+        calls=replace(_LIST, trigger="[", begin="[", unmarked=True),
         turn_end=("<|im_end|>", "<|eot_id|>"),
         template=(('[{"name": "tool_call_name"',),),
     ),
@@ -584,15 +611,19 @@ PROTOCOLS: tuple[Protocol, ...] = (
         tokens=(("<tool_call>", "<|start_of_role|>"),),
     ),
     replace(
-        _MISTRAL,
-        name="granite_3",
-        models=("Granite 3.0 to 3.3",),
-        markers=("<|tool_call|>",),
-        calls=replace(_LIST, trigger="<|tool_call|>", begin="<|tool_call|>["),
-        turn_end=("<|end_of_text|>",),
-        template=(("<|tool_call|>",), ("<|start_of_role|>",)),
-        tokens=(("<|tool_call|>", "<|start_of_role|>"),),
+        _GRANITE_3,
+        name="granite_3_2",
+        models=("Granite 3.2 with thinking",),
+        reasoning=Block(
+            "Here is my thought process:",
+            "Here is my response:",
+            "\n\n",
+            also=(("Here's my thought process:", "Here's my response:"),),
+        ),
+        template=(("<|start_of_role|>", "Here is my thought process:"),),
+        tokens=(),
     ),
+    _GRANITE_3,
     replace(
         _QWEN3,
         name="hermes",
@@ -606,7 +637,9 @@ PROTOCOLS: tuple[Protocol, ...] = (
         name="llama3",
         models=("Llama 3.1", "Llama 3.2", "Llama 3.3"),
         markers=("<|python_tag|>",),
-        calls=Calls('{"name": "', '{"name": "', '", "parameters": ', "}", separator="; ", prefix="<|python_tag|>"),
+        calls=Calls(
+            '{"name": "', '{"name": "', '", "parameters": ', "}", separator="; ", prefix="<|python_tag|>", unmarked=True
+        ),
         turn_end=("<|eom_id|>", "<|eot_id|>"),
         template=(("<|start_header_id|>", "<|eot_id|>"),),
         tokens=(("<|start_header_id|>", "<|eot_id|>"), ("<|python_tag|>",)),

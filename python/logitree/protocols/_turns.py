@@ -92,10 +92,11 @@ class Turn:
         block = protocol.reasoning
         if block is None:
             return False
-        if self.prompt.rstrip().endswith(block.begin.strip()):
+        if self.prompt.rstrip().endswith(tuple(way.begin.strip() for way in block.ways)):
             return True
-        end = self.text.find(block.end.strip())
-        begins = (self.text.find(one.begin.strip()) for one in (block, *protocol.content))
+        ends = (self.text.find(end.strip()) for end in block.ends)
+        end = min((at for at in ends if at >= 0), default=-1)
+        begins = (self.text.find(one.begin.strip()) for one in (*block.ways, *protocol.content))
         return 0 <= end < min((at for at in begins if at >= 0), default=len(self.text))
 
     def mismatch(self, protocol: Protocol, tools: Sequence[Tool]) -> str:
