@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
 CASES   ?= 20000
 
-.PHONY: help setup demo c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers bench-engines test-engines test-vllm test-sglang test-llama-oldest wheel fuzz clean
+.PHONY: help setup demo c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers bench-engines bench-sglang test-engines test-vllm test-sglang test-llama-oldest wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -98,6 +98,11 @@ bench-engines:  ## vLLM with our backend and each of its own (in .venv-vllm)
 	@$(ready) bench-engines
 	PYTHONPATH=bench .venv-vllm/bin/python -m logitree_bench.vllm_backends --save bench/results \
 		$$(PYTHONPATH=tests/support .venv-vllm/bin/python -m vllm_model)
+
+bench-sglang:  ## SGLang's grammar backends beside ours (in .venv-sglang)
+	@$(ready) bench-sglang
+	PYTHONPATH=bench .venv-sglang/bin/python -m logitree_bench.sglang_backends \
+		$$(PYTHONPATH=tests/support .venv-sglang/bin/python -c "import data_files; print(data_files.smollm2())")
 
 test-engines:  ## the tests that need the peer libraries (several GB, in .venv-engines)
 	@$(ready) engines

@@ -36,10 +36,17 @@ EXTRAS = {
     "llama-oldest": ["test"],
     "vllm": ["test", "bench"],
     "sglang": ["test"],
+    "bench-sglang": ["test", "bench"],
     "bench-engines": ["test", "bench"],
     "wheel": [],
 }
-BUILDS = {"bench": "release", "bench-peers": "release", "bench-engines": "release", "demo": "demo"}
+BUILDS = {
+    "bench": "release",
+    "bench-peers": "release",
+    "bench-engines": "release",
+    "bench-sglang": "release",
+    "demo": "demo",
+}
 """The build of the extension that a verb needs at least; the others take dev."""
 MINUTES = {"profile-guided": 6, "release": 3, "dev": 1, "demo": 0.5}
 """Of compiling each build, most optimised first. The first is a release build too, compiled twice."""
@@ -436,7 +443,8 @@ def packages(environment, name, lists, model):
 def prepare(verb):
     """Bring the environment to where `verb` can run."""
     own = {"engines": ".venv-engines", "bench-peers": ".venv-engines", "llama-oldest": ".venv-llama-oldest"}
-    own.update({"vllm": ".venv-vllm", "bench-engines": ".venv-vllm", "sglang": ".venv-sglang"})
+    own.update({"vllm": ".venv-vllm", "bench-engines": ".venv-vllm"})
+    own.update({"sglang": ".venv-sglang", "bench-sglang": ".venv-sglang"})
     find_cargo()
     environment = Environment(own.get(verb, ".venv"))
     environment.create()
@@ -448,7 +456,7 @@ def prepare(verb):
     ]
     if own.get(verb) == ".venv-vllm":
         steps.append(vllm(environment, name))
-    elif verb == "sglang":
+    elif own.get(verb) == ".venv-sglang":
         steps.append(sglang(environment, name))
     elif verb != "check":
         steps += llama(environment, name, verb == "llama-oldest")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Installs what SGLang needs without a GPU, for scripts/setup.py: its grammars, requests and sampling run on a CPU.
 
-Run by the environment's own Python, after `pip install --no-deps sglang`, whose metadata have the versions. gguf and
-sentencepiece read the tests' tokenizer.
+Run by the environment's own Python, after `pip install --no-deps sglang`, whose metadata have the versions. gguf,
+sentencepiece and accelerate read the tests' model.
 """
 
 import importlib.metadata
@@ -16,7 +16,7 @@ ON_DEVICES = re.compile("cuda|flash|kernel|nvidia|nvshmem|sgl-|tilelang|torchaud
 
 def requirements():
     """What to install, as pip takes it."""
-    lines = importlib.metadata.requires("sglang") or ()
+    lines = [*(importlib.metadata.requires("sglang") or ()), "accelerate"]
     return [line for line in lines if "extra ==" not in line and not ON_DEVICES.search(line.partition("[")[0])]
 
 

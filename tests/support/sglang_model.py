@@ -174,11 +174,12 @@ def masks(manager: Any, requests: Sequence[Any]) -> npt.NDArray[np.int32]:
     return np.array(_sampling_info(manager, requests).grammar_mask.vocab_mask)
 
 
-def masked(manager: Any, requests: Sequence[Any]) -> npt.NDArray[np.float32]:
-    """float32 [rows, V]: logits of 0 after SGLang has masked them for the next tokens of a batch, -inf where banned."""
+def masked(manager: Any, requests: Sequence[Any], logits: Any = None) -> npt.NDArray[np.float32]:
+    """float32 [rows, V]: logits (0 by default) after SGLang has written -inf to what may not come next in a batch."""
     import torch
 
-    logits = torch.zeros((len(requests), manager.scheduler.model_config.vocab_size))
+    if logits is None:
+        logits = torch.zeros((len(requests), manager.scheduler.model_config.vocab_size))
     _sampling_info(manager, requests).apply_logits_bias(logits)
     return logits.numpy()
 
