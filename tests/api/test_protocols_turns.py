@@ -22,6 +22,7 @@ TOOLS: dict[str, Any] = {"f": F, "g": {"type": "object", "properties": {}}}
 
 MISTRAL = '[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}, "id": "abcdefghi"}]'
 DSML = "<｜DSML｜function_calls>\n<｜DSML｜invoke name="
+INKLING = '<|content_invoke_tool_json|>{"name":"f","args":{"a":1}}<|end_message|>'
 LLAMA = '{"name": "f", "parameters": {"a": 1}}'
 
 TURNS: list[tuple[str, str, str | None, str, Calls]] = [
@@ -57,6 +58,11 @@ TURNS: list[tuple[str, str, str | None, str, Calls]] = [
     ("granite_3", '<|tool_call|> [{"name": "f", "arguments": {"a": 1}}]', None, "", [("f", {"a": 1})]),
     ("deepseek_v3_2", f'\n\n{DSML}"g">\n\n</｜DSML｜invoke>\n</｜DSML｜function_calls>', None, "", [("g", {})]),
     ("deepseek_v3_2", f'\n\n{DSML}"g">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>', None, "", [("g", {})]),
+    ("inkling", "<|content_thinking|>hm<|end_message|><|message_model|>" + INKLING, "hm", "", [("f", {"a": 1})]),
+    ("inkling", "f" + INKLING, None, "", [("f", {"a": 1})]),
+    ("inkling", INKLING + "<|message_model|>f" + INKLING, None, "", [("f", {"a": 1})] * 2),
+    ("inkling", "<|content_text|>Hi<|end_message|>", None, "Hi", []),
+    ("inkling", "<|content_text|>Hi<|end_message|><|message_model|>f" + INKLING, None, "Hi", [("f", {"a": 1})]),
     (
         "magistral_2506",
         '<think>\nhm\n</think>\n\n[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{"a": 1}',
@@ -110,7 +116,7 @@ def test_turns_of_templates_are_allowed_and_read(turn: tuple[str, str, str | Non
     some = ["auto"] + (["required"] if calls and not content else [])
     budgets: list[Any] = [None] + ([True] if reasoning is not None else [])
     # A budget takes a begin of several tokens only as the model's own tokenizer spells it.
-    budgets += [9] if kind != "text" and protocol.reasoning and name not in ("harmony", *OF_TEXT) else []
+    budgets += [9] if kind != "text" and protocol.reasoning and name not in ("harmony", "inkling", *OF_TEXT) else []
     for choice, budget in itertools.product(some, budgets):
         constraint = protocol.constraint(tools=TOOLS, tool_choice=choice, reasoning=budget)
         assert allowed(constraint.matcher(vocab), tokens), (choice, budget)
@@ -162,6 +168,31 @@ def test_suffixes_of_markers_are_found_in_the_vocabulary() -> None:
         some = vocabulary(replace(protocol, markers=suffixed.markers[:-1]), kind)
         both = vocabulary(replace(protocol, markers=protocol.markers + suffixed.markers), kind)
         assert [protocol.of_vocabulary(one) for one in (some, both, None)] == [protocol] * 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_name_before_a_marker_is_no_content(kind: str) -> None:
+    protocol = Protocol.named("inkling")
+    vocab, rng = vocabulary(protocol, kind), random.Random(0)
+    matcher = protocol.constraint(tools=TOOLS, tool_choice="required").matcher(vocab)
+    other = spelled("g" + INKLING, vocab, rng, markers=kind != "text")
+    assert not allowed(matcher, other)  # the two names are one tool's
+    for text, content in (
+        ("g" + INKLING, ""),
+        ("f<|content_text|>Hi<|end_message|>", "Hi"),
+        ("plain", "plain"),
+        ("plain text " + INKLING, "plain text "),
+        ("x" * 300 + INKLING, "x" * 300),
+        ("f<|content_model_end_sampling|>", "f" if kind != "text" else "f<|content_model_end_sampling|>"),
+        ("f<|message_model|>", "f"),
+        ("\n", ""),
+    ):
+        tokens = spelled(text, vocab, rng, markers=kind != "text")
+        found = read(protocol, vocab, [tokens])
+        assert (found.content, len(found.tool_calls)) == (content, text.count(INKLING)), text
+        assert found.text == text
+        assert read(protocol, vocab, tokens) == found
+        assert read(protocol, None, list(text)).parts == read(protocol, None, [text]).parts
 
 
 def test_harmony_ends_with_the_end_tokens_of_its_own_vocabulary() -> None:

@@ -30,6 +30,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers  
 from transformers import PreTrainedTokenizerFast  # noqa: E402
 from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest  # noqa: E402
 from vllm.reasoning import ReasoningParserManager  # noqa: E402
+from vllm.renderers.inkling_encoding import render_inkling_messages  # noqa: E402
 from vllm.tool_parsers import ToolParserManager  # noqa: E402
 
 RESPONSES = int(os.environ.get("LOGITREE_DRAWN", "40"))
@@ -74,6 +75,7 @@ PARSERS: dict[str, tuple[str, str | None]] = {
     "k2_horizon": ("k2_horizon", "k2_horizon"),
     "dots": ("dots", None),
     "mimo": ("mimo", "mimo"),
+    "inkling": ("inkling", "inkling"),
 }
 """Our names, and those of vLLM's parsers of calls and of reasoning.
 
@@ -211,3 +213,42 @@ def test_vllm_reads_what_the_constraint_allows_as_we_do(name: str) -> None:
             differing.append((text, thought, calls, read_thought, read_calls))
     assert called >= RESPONSES // 4
     assert not differing, f"{len(differing)} of {RESPONSES}: {differing[0]}"
+
+
+class Ids:
+    """Texts and markers as ids of a vocabulary."""
+
+    def __init__(self, vocab: lt.Vocabulary) -> None:
+        self.vocab = vocab
+
+    def encode_text(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def encode_special(self, token: str) -> int:
+        return self.vocab.find(token.encode())[0]
+
+
+@pytest.mark.parametrize("content", ["", "Hi: <b>"])
+@pytest.mark.parametrize("reasoning", ["", "hm\n"])
+@pytest.mark.parametrize("calls", range(3))
+def test_what_vllm_renders_of_inkling_is_allowed_and_read(content: str, reasoning: str, calls: int) -> None:
+    if not content and not calls:
+        content = "Hi"
+    protocol = Protocol.named("inkling")
+    vocab = vocabulary(protocol, "control", ("<|message_user|>", "<|content_xml|>"))
+    arguments = [{"city": "Oslo", "days": 3, "tags": ["a"]}, {"city": '"}'}][:calls]
+    made = [{"id": "x", "function": {"name": "weather", "arguments": json.dumps(one)}} for one in arguments]
+    asked = [{"role": "user", "content": "?"}]
+    said = {"role": "assistant", "content": content, "reasoning_content": reasoning, "tool_calls": made}
+    prompt = render_inkling_messages(asked, Ids(vocab), add_generation_prompt=True)
+    whole = render_inkling_messages([*asked, said], Ids(vocab), add_generation_prompt=False)
+    assert whole[: len(prompt)] == prompt
+    tokens = whole[len(prompt) :]
+    assert bytes(vocab[tokens[-1]]) == b"<|content_model_end_sampling|>"
+    matcher = protocol.constraint(tools=TOOLS).matcher(vocab)
+    assert matcher.validate(tokens[:-1]) == len(tokens) - 1
+    matcher.accept_many(tokens[:-1])
+    assert matcher.is_accepting
+    found = protocol.parse(tokens, vocab, tools=TOOLS)
+    assert (found.reasoning or "", found.content, found.notes) == (reasoning, content, ())
+    assert [call.arguments for call in found.tool_calls] == arguments

@@ -356,16 +356,16 @@ class _Writer:
         """A call of any tool after its head."""
         form = self.protocol.calls
         assert form is not None
-        middle = reduce(or_, [self.form(middle) for middle in middles])
         tail = reduce(or_, [self.form(tail) for tail in (form.tail, *form.tails)])
-        calls = [self._call(*one, middle) for one in zip(self.of.tools, arguments, strict=True)]
+        calls = [self._call(*one, middles) for one in zip(self.of.tools, arguments, strict=True)]
         return joined(reduce(or_, calls), tail)
 
-    def _call(self, tool: Tool, arguments: Grammar, middle: Grammar) -> Grammar:
+    def _call(self, tool: Tool, arguments: Grammar, middles: Sequence[str]) -> Grammar:
         """A call between its head and its tail."""
         calls = self.protocol.calls
         assert calls is not None
         name = json.dumps(tool.name)[1:-1] if calls.in_object else tool.name
+        middle = reduce(or_, [self.form(middle.replace("{name}", name)) for middle in middles])
         return joined(Grammar.literal(name), middle, arguments)
 
     def _arguments(self) -> Sequence[Grammar]:

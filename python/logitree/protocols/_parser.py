@@ -20,7 +20,7 @@ from ._forms import MAX_BEGINNING, bare, forms
 from ._marks import ANY_TOKEN, TOKEN_CHARACTERS, Marks
 from ._numbers import DECODER
 from ._parts import Content, Kind, Part, PartEnd, PartEvent, PartStart, PartText, Reasoning, Response, ToolCall
-from ._protocol import OBJECT, Protocol
+from ._protocol import Protocol
 from ._python import read_keywords
 from ._tools import Tool
 
@@ -40,12 +40,14 @@ MAX_FORM = 1_024
 """Characters of markers that are read as one, blanks and white space included."""
 
 _NAME = re.compile(r"[\w.\-/]")
+_FIRST = re.compile(rf"[\w.\-/]{{1,{MAX_NAME}}}")
+"""A name before a marker."""
 _PLAIN = re.compile(r"[\s0-9A-Za-z+\-.,:]*")
 """JSON outside of texts, up to a bracket or a quote."""
 _QUOTES = re.compile(r"""\\.|["']""", re.DOTALL)
 """Quotes, and what is escaped."""
 _SPACE = re.compile(r"\s*")
-_HEADED = re.compile(r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(?:arguments|parameters)"\s*:\s*')
+_HEADED = re.compile(r'\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"(\w+)"\s*:\s*')
 _MAX_HEAD = 1_024
 
 
@@ -101,6 +103,8 @@ class Parser:
         """What ends the turn. With a vocabulary only tokens do."""
         self._inner_enders = "".join(end for end in self._enders if marks.is_hard(end))
         """Of these, what ends it inside of arguments too: tokens that are no text."""
+        self._named_first = protocol.calls is not None and any(not head for head, _ in protocol.calls.also)
+        """Whether a name may come before a message's first marker."""
         self._bare_form = None if protocol.calls is None else bare(protocol.calls)
         self._actions = self._triggers()
         reasoning = protocol.reasoning
@@ -273,6 +277,8 @@ class Parser:
             found = search.find(self._buffer, self._at)
             if found is not None:
                 self._bare(self._take(found.start() - self._at))
+                if self._actions[found[0]] == self._nothing:
+                    self._no_name()
                 is_other = self._open is not None and found[0] not in self._later.texts
                 if is_other or not (yield from self._is_begun(found[0])):
                     self._bare(self._take(len(found[0])))
@@ -280,6 +286,7 @@ class Parser:
                 return found[0]
             self._bare(self._take(self._left - (0 if self._final else search.held(self._buffer, self._at))))
             if self._final:
+                self._no_name()
                 return None
             yield
 
@@ -318,9 +325,18 @@ class Parser:
             between = calls.separator if calls is not None and self._calls_read and not calls.end else ""
             if not text.strip(" \t\r\n" + between):
                 return
+            if self._named_first and len(self._blank) <= MAX_NAME and _FIRST.fullmatch("".join(self._blank)):
+                return
             text, self._blank = "".join(self._blank), []
             self._begin("content")
         self._emit(text)
+
+    def _no_name(self) -> None:
+        """What could have been a name before a marker is content."""
+        if self._named_first and self._open is None and (text := "".join(self._blank)).strip():
+            self._blank = []
+            self._begin("content")
+            self._emit(text)
 
     def _nothing(self) -> Machine:
         """A marker that is no part."""
@@ -444,7 +460,7 @@ class Parser:
         """Reads calls after their trigger; `rest` follows it."""
         calls, bound = self.protocol.calls, self._marks.bound
         assert calls is not None
-        name = OBJECT if calls.in_object else ""
+        name = calls.opening
         if (yield from self._expect([rest.removesuffix(name)])) < 0:
             return self._broken("a tool call is malformed: its beginning is not complete")
         more = bound((calls.separator + calls.head).removesuffix(name))
@@ -491,7 +507,9 @@ class Parser:
         """Reads a name and its JSON, or its keywords."""
         yield from self._spaces()
         name = yield from self._word(lambda character: _NAME.match(character) is None)
-        if name is None or (yield from self._expect(middles)) < 0:
+        if name is None:
+            return None
+        if (yield from self._expect([middle.replace("{name}", name) for middle in middles])) < 0:
             return None
         self._begin("tool_call", name)
         calls = self.protocol.calls
@@ -547,6 +565,8 @@ class Parser:
         """Reads an object of name and arguments, which come in either order."""
         head: list[str] = []
         done = False
+        calls = self.protocol.calls
+        assert calls is not None
 
         def on_piece(piece: str, depth: int) -> None:
             """Gives the arguments as they come where the name came before them."""
@@ -562,20 +582,20 @@ class Parser:
             done = True  # what is the first value of the object decides
             text = "".join(head)
             found = _HEADED.match(text, 0, _MAX_HEAD)
-            name = self._loaded(found[1]) if found is not None and found.end() == len(text) - 1 else None
+            whole = found is not None and found.end() == len(text) - 1 and found[2] in calls.keys
+            name = self._loaded(found[1]) if found is not None and whole else None
             if name:
                 done = False
                 self._begin("tool_call", name)
                 self._emit(text[-1])
 
         made = self._loaded((yield from self._json(on_piece)))
-        calls = self.protocol.calls
-        assert calls is not None
         if not isinstance(made, dict) or not isinstance(made.get("name"), str) or not made["name"]:
             return None
-        if "arguments" not in made and "parameters" not in made and self._bare_form is not None:
+        given = [made[key] for key in calls.keys if key in made]
+        if not given and self._bare_form is not None:
             return None
-        arguments = made.get("arguments", made.get("parameters", {}))
+        arguments = given[0] if given else {}
         if isinstance(arguments, str):
             arguments = self._loaded(arguments)
         if not isinstance(arguments, dict):
@@ -657,7 +677,7 @@ class Parser:
         assert calls.pairs is not None
         pairs = calls.pairs
         name = yield from self._word(lambda character: _NAME.match(character) is None)
-        if name is None or (yield from self._expect([bound(middle)])) < 0:
+        if name is None or (yield from self._expect([bound(middle).replace("{name}", name)])) < 0:
             return None
         self._begin("tool_call", name)
         arguments: dict[str, Any] = {}

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 OBJECT = '{"name": "'
 """How a call begins that is a JSON object."""
+COMPACT = OBJECT.replace(" ", "")
+"""The same without white space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Calls:
     """How tool calls are written: `before`, `begin`, then each call, `separator` between two of them, then `end`.
 
     A call is `head`, the name, `middle`, the arguments, `tail`. In these, `{number}` is any number, `{id}` any
-    identifier, and `{id9}` one of nine letters and digits.
+    identifier, and `{id9}` one of nine letters and digits; `{name}` in `middle` is the name once more.
     """
 
     trigger: str
@@ -90,7 +92,7 @@ class Calls:
     keywords: bool = False
     """Whether arguments are written as in Python, `a=1, b='x'`."""
     also: tuple[tuple[str, str], ...] = ()
-    """Further heads and middles."""
+    """Further heads and middles. An empty head: a message may have the name before its first marker."""
     tails: tuple[str, ...] = ()
     """Further tails."""
     prefix: str = ""
@@ -102,7 +104,18 @@ class Calls:
     @property
     def in_object(self) -> bool:
         """Whether a call is a JSON object with the name and the arguments."""
-        return self.head.endswith(OBJECT)
+        return bool(self.opening)
+
+    @property
+    def opening(self) -> str:
+        """What `head` has of that object, or nothing."""
+        return next((text for text in (OBJECT, COMPACT) if self.head.endswith(text)), "")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names that arguments may have in an object."""
+        own = re.findall(r'"(\w+)": ?$', self.middle) if self.in_object else []
+        return tuple(dict.fromkeys(("arguments", "parameters", *own)))
 
 
 @dataclass(frozen=True, slots=True)

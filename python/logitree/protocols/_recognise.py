@@ -88,7 +88,7 @@ def _found(template: str, eos: str, fitting: tuple[str, ...]) -> tuple[Protocol 
     shown = "".join((template, *writer.prompts, *(turn.text for turn in turns)))
     written = "".join(turn.text for turn in turns)
     if writer.writes_calls:
-        likely = [p for p in PROTOCOLS if any(head.strip() in written for head in _heads(p))]
+        likely = [p for p in PROTOCOLS if any(head.strip() in written for head in _heads(p) if head)]
     else:
         likely = [p for p in PROTOCOLS if any(all(text in shown for text in texts) for texts in p.template)]
         likely = likely or [named(name) for name in fitting]

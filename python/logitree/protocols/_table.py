@@ -18,6 +18,13 @@ _KIMI = (
     "<|tool_call_end|>",
 )
 _HARMONY = ("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>")
+_INKLING = (
+    "<|message_model|>",
+    "<|content_thinking|>",
+    "<|content_text|>",
+    "<|content_invoke_tool_json|>",
+    "<|end_message|>",
+)
 _TO = "<|channel|>commentary to=functions."
 _ROLE_TO = " to=functions."
 
@@ -186,6 +193,27 @@ PROTOCOLS: tuple[Protocol, ...] = (
         turn_end=("<|return|>", "<|call|>"),
         template=(("<|channel|>", "<|message|>"),),
         tokens=(("<|channel|>", "<|message|>", "<|constrain|>"),),
+    ),
+    Protocol(
+        name="inkling",
+        models=("Inkling",),
+        markers=_INKLING,
+        reasoning=Block("<|content_thinking|>", "<|end_message|>", "<|message_model|>"),
+        content=(
+            Block("<|content_text|>", "<|end_message|>"),
+            Block("<|content_text|>", "<|end_message|>", "<|message_model|>"),
+        ),
+        calls=Calls(
+            trigger="<|content_invoke_tool_json|>",
+            head='<|content_invoke_tool_json|>{"name":"',
+            middle='","args":',
+            tail="}<|end_message|>",
+            also=(("", '<|content_invoke_tool_json|>{"name":"{name}","args":'),),
+        ),
+        joint="<|message_model|>",
+        turn_end=("<|content_model_end_sampling|>",),
+        template=(("<|content_invoke_tool_json|>",),),
+        tokens=(("<|content_invoke_tool_json|>", "<|end_message|>"),),
     ),
     _MISTRAL_ARGS,
     replace(
