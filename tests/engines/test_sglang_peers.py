@@ -158,6 +158,12 @@ DIFFERENCES: dict[str, tuple[dict[str, Any], str, str | bytes, dict[str, bool]]]
         "3",
         {"logitree": False, "xgrammar": True, "llguidance": False},
     ),
+    "a pattern is found anywhere": (
+        {"json_schema": '{"type": "string", "pattern": "b"}'},
+        '"',
+        "x",
+        {"logitree": True, "xgrammar": False, "llguidance": True},
+    ),
     "any JSON is any value": ({"json_schema": "$$ANY$$"}, "", "1", {"logitree": True, "xgrammar": False}),
     "multipleOf counts": (
         {"json_schema": '{"type": "integer", "minimum": 0, "maximum": 30, "multipleOf": 7}'},
@@ -187,7 +193,7 @@ def test_differences_from_the_other_backends(managers: dict[str, Any], reason: s
 
 
 def test_sglangs_own_tools_of_every_parser_compile(managers: dict[str, Any]) -> None:
-    """What SGLang's front end asks for strict tools, for every parser; the one that is refused is listed."""
+    """What SGLang's front end asks for strict tools, for every parser."""
     manager = managers["logitree"]
     from sglang.srt.entrypoints.openai.protocol import Tool, ToolChoice
     from sglang.srt.function_call.function_call_parser import FunctionCallParser
@@ -218,4 +224,48 @@ def test_sglangs_own_tools_of_every_parser_compile(managers: dict[str, Any]) -> 
             if request.to_finish is not None:
                 refused[name] = request.to_finish.message
     assert compiled >= 95
-    assert set(refused) == {"kimi_k3"}  # a text in the style of a pair's value, outside of a pair
+    assert refused == {}
+
+
+TEXTS: dict[str, tuple[dict[str, Any], bool]] = {
+    # schema: whether XGrammar's masks are the same
+    "any": ({}, False),  # XGrammar's has bytes that are not UTF-8
+    "lengths": ({"minLength": 2, "maxLength": 8, "title": "text"}, True),
+    "a pattern": ({"pattern": "^[a-c]+$"}, True),
+    "a pattern anywhere": ({"pattern": "b"}, False),  # XGrammar's is the whole text
+    "choices": ({"enum": ["a", "b<c"]}, True),
+    "one": ({"const": "x"}, True),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+@pytest.mark.parametrize("seed", range(2))
+def test_texts_in_tags_of_kimi_k3_are_written_as_they_are(managers: dict[str, Any], case: str, seed: int) -> None:
+    limits, same = TEXTS[case]
+    content = {"type": "json_schema", "json_schema": {"type": "string", **limits}, "style": "qwen_xml"}
+    tag = {"type": "structural_tag", "format": {"type": "tag", "begin": "<a>", "content": content, "end": "<|close|>"}}
+    vocabulary, rng = managers["logitree"].grammar_backend._compiler.vocabulary, random.Random(seed)
+    requests = [started(managers[name], case, structural_tag=json.dumps(tag)) for name in ("logitree", "xgrammar")]
+    for _ in range(30):
+        rows = [
+            sglang_model.masks(managers[name], [request])[0] & ~not_text()
+            for name, request in zip(("logitree", "xgrammar"), requests, strict=True)
+        ]
+        if same:
+            np.testing.assert_array_equal(*rows)
+        allowed = lt.masks.to_ids(rows[0] & rows[1]).tolist()
+        if not allowed:
+            break
+        short = [token for token in allowed if len(vocabulary[token]) <= 2]
+        token = rng.choice(short or allowed)
+        for request in requests:
+            sglang_model.take(request, token)
+    assert requests[0].finished_reason is None
+    assert b"<a>" in vocabulary.decode(list(requests[0].output_ids))
+
+
+def test_what_a_text_in_a_tag_cannot_be_is_refused(managers: dict[str, Any]) -> None:
+    for limits in ({"pattern": "a)|(b"}, {"maxLength": "3}"}, {"format": "date"}, {"enum": [1]}):
+        content = {"type": "json_schema", "json_schema": {"type": "string", **limits}, "style": "qwen_xml"}
+        tag = {"type": "structural_tag", "format": {"type": "tag", "begin": "", "content": content, "end": "!"}}
+        assert started(managers["logitree"], structural_tag=json.dumps(tag)).to_finish is not None

@@ -11,6 +11,11 @@ from ..._errors import EngineError
 from .._forms import read_form
 from .._requests import READERS, Compiler, Reader, Whitespace
 
+_ANNOTATIONS = frozenset(
+    ("type", "title", "description", "default", "examples", "deprecated", "$comment", "$defs", "definitions")
+)
+"""Names in a schema of a text that limit nothing."""
+
 ANY_JSON = "$$ANY$$"
 """The schema by which SGLang's front end asks for any JSON value."""
 
@@ -82,9 +87,32 @@ def _filled(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if made.get("type") in ("json_schema", "qwen_xml_parameter") and made.get("json_schema") is None:
         made["json_schema"] = {}
+    elif made.get("type") == "json_schema" and made.get("style") == "qwen_xml":
+        return _plain_text(made["json_schema"]) or made
     elif {"begin", "end"} <= made.keys() and made.get("schema", {}) is None:
         made["schema"] = {}
     return made
+
+
+def _plain_text(schema: Any) -> dict[str, Any] | None:
+    """The format of a text as it is, which SGLang's tags of Kimi K3 ask for by a style of pairs. None where the schema
+    is not one of texts, or says more than a choice, lengths or a pattern.
+    """
+    if not isinstance(schema, dict) or schema.get("type") != "string":
+        return None
+    limits = {name: value for name, value in schema.items() if name not in _ANNOTATIONS}
+    match limits:
+        case {"enum": list(texts)} if len(limits) == 1 and all(isinstance(text, str) for text in texts):
+            return {"type": "or", "elements": [{"type": "const_string", "value": text} for text in texts]}
+        case {"const": str(text)} if len(limits) == 1:
+            return {"type": "const_string", "value": text}
+        case {"pattern": str(pattern)} if len(limits) == 1:
+            Grammar.regex(pattern)  # by itself: it must not end the group around it
+            return {"type": "regex", "pattern": rf"[\s\S]*(?:{pattern})[\s\S]*"}
+    lengths = [limits.pop(name, default) for name, default in (("minLength", 0), ("maxLength", ""))]
+    if limits or not all(type(length) is int or length == "" for length in lengths):
+        return None
+    return {"type": "regex", "pattern": rf"[\s\S]{{{lengths[0]},{lengths[1]}}}"}
 
 
 def _tag(structure: Any) -> Any:
