@@ -18,8 +18,11 @@ pub struct PairForm {
     pub begin: Vec<MarkerPart>,
     /// Between a key and its value: one way for the types that it says, and only one for each type.
     pub middles: Vec<PairMiddle>,
-    /// After a value.
+    /// After a value, where the way in which it was introduced has no end of its own.
     pub end: Vec<MarkerPart>,
+    /// Between two pairs, and between two items; where there is one, markers may be empty.
+    #[serde(default)]
+    pub separator: String,
     /// What no text contains.
     pub excludes: Vec<String>,
     /// Whether the schema must name every key.
@@ -81,6 +84,9 @@ pub struct PairMiddle {
     pub types: Vec<String>,
     /// What it is.
     pub parts: Vec<MarkerPart>,
+    /// What comes after the value, instead of the form's end.
+    #[serde(default)]
+    pub end: Option<Vec<MarkerPart>>,
     /// Whether an object or array after it is written in the same form, and not in JSON.
     #[serde(default)]
     pub is_nested: bool,
@@ -114,6 +120,8 @@ impl PairMiddle {
     }
 }
 
+/// Characters that a key cannot have where nothing but them says where it ends.
+const PUNCTUATION: [char; 6] = [':', ',', '{', '}', '[', ']'];
 /// Characters that a key cannot have.
 const RESERVED: [char; 6] = ['<', '>', '"', '\'', '/', '\\'];
 /// Maximum number of characters of a key.
@@ -133,7 +141,8 @@ fn text(text: &str) -> Vec<MarkerPart> {
 }
 
 fn middle(types: &[&str], part: &str) -> PairMiddle {
-    PairMiddle { types: types.iter().map(|&name| name.into()).collect(), parts: text(part), is_nested: false }
+    let types = types.iter().map(|&name| name.into()).collect();
+    PairMiddle { types, parts: text(part), end: None, is_nested: false }
 }
 
 impl PairForm {
@@ -143,6 +152,7 @@ impl PairForm {
             begin: text(begin),
             middles,
             end: text(end),
+            separator: String::new(),
             excludes: vec![end.into()],
             named_only: false,
             has_blanks: true,
@@ -250,25 +260,26 @@ impl PairForm {
             Err(Error::new(ErrorKind::Constraint, message).help(help))
         };
         let middles = || self.middles.iter().map(|middle| &middle.parts);
+        let ends = || self.middles.iter().filter_map(|middle| middle.end.as_ref());
         if self.middles.is_empty() || self.middles.len() > MAX_PARTS {
             return wrong(format!("a form of pairs has {} ways to introduce a value", self.middles.len()));
         }
-        for parts in [&self.begin, &self.end].into_iter().chain(middles()) {
+        for parts in [&self.begin, &self.end].into_iter().chain(ends()).chain(middles()) {
             let is_some = |part: &MarkerPart| match part {
                 MarkerPart::Text(text) => !text.is_empty(),
                 MarkerPart::Token(_) => true,
                 MarkerPart::Blank | MarkerPart::Spaces(_) => false,
             };
-            if parts.len() > MAX_PARTS || !parts.iter().any(is_some) {
+            let is_needed = self.separator.is_empty() && !parts.iter().any(is_some);
+            if parts.len() > MAX_PARTS || is_needed {
                 return wrong(format!("a marker of a form of pairs has {} parts", parts.len()));
             }
         }
         if self.excludes.iter().any(String::is_empty) {
             return wrong("a form of pairs excludes the empty text, and so every text".into());
         }
-        let is_text =
-            |parts: &Vec<MarkerPart>| matches!(&parts[0], MarkerPart::Text(text) if !text.is_empty());
-        if self.item.is_some() && !middles().all(is_text) {
+        let is_text = |parts: &Vec<MarkerPart>| matches!(parts.first(), Some(MarkerPart::Text(text)) if !text.is_empty());
+        if (self.item.is_some() || !self.separator.is_empty()) && !middles().all(is_text) {
             return wrong("a form of pairs has items, and what follows a key is no text".into());
         }
         match self.middles.iter().flat_map(|middle| &middle.types).find(|name| !ALL.contains(&name.as_str()))
@@ -291,6 +302,7 @@ impl PairForm {
             || key.is_empty()
             || key.chars().count() > MAX_KEY
             || key.contains(|c: char| c.is_whitespace() || RESERVED.contains(&c))
+            || (!self.separator.is_empty() && key.contains(PUNCTUATION))
         {
             let message = format!("the key {key:?} cannot be written without quotes");
             return Err(Error::new(ErrorKind::Constraint, message).help("name it otherwise"));
@@ -300,7 +312,8 @@ impl PairForm {
 
     /// The tokens that it names.
     pub(crate) fn named_tokens(&self) -> impl Iterator<Item = &TokenNames> {
-        let middles = self.middles.iter().flat_map(|middle| &middle.parts);
+        let middles =
+            self.middles.iter().flat_map(|middle| middle.parts.iter().chain(middle.end.iter().flatten()));
         self.begin.iter().chain(middles).chain(&self.end).filter_map(|part| match part {
             MarkerPart::Token(names) => Some(names),
             MarkerPart::Text(_) | MarkerPart::Blank | MarkerPart::Spaces(_) => None,

@@ -121,6 +121,97 @@ fn every_form() {
     check(&rules(&text(), &free), &loose, &["<arg_key> a</arg_key><arg_value>x</arg_value>"]);
 }
 
+/// Objects with keys without quotes, as Gemma 4 writes them: separators, ends of a way's own, and brackets around nested values.
+fn bare_keys() -> SchemaOptions {
+    let text = |text: &str| json!([{"text": text}]);
+    let form = json!({
+        "begin": [], "end": [], "separator": ",", "item": "", "excludes": ["<|\"|>"], "may_break_off": true,
+        "middles": [
+            {"types": ["string"], "parts": text(":<|\"|>"), "end": text("<|\"|>")},
+            {"types": ["null", "boolean", "number"], "parts": text(":")},
+            {"types": ["object"], "parts": text(":{"), "end": text("}"), "is_nested": true},
+            {"types": ["array"], "parts": text(":["), "end": text("]"), "is_nested": true},
+        ],
+        "python": "words",
+    });
+    let pairs = serde_json::from_value(form).unwrap();
+    SchemaOptions {
+        pairs: Some(Arc::new(pairs)),
+        whitespace: Whitespace::Compact,
+        ..SchemaOptions::default()
+    }
+}
+
+fn closed(properties: &Value, required: &Value) -> Value {
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+#[test]
+fn keys_without_quotes() {
+    let kinds = json!({"s": {"type": "string", "maxLength": 3}, "n": {"type": ["integer", "null"]}, "b": {"type": "boolean"}});
+    let inner = closed(
+        &json!({"k": {"type": "string"}, "z": {"type": "array", "items": {"type": "integer"}}}),
+        &json!([]),
+    );
+    let nested =
+        closed(&json!({"o": inner, "l": {"type": "array", "items": inner, "maxItems": 2}}), &json!(["o"]));
+    let texts = json!({"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1});
+    let cases: &[(Value, &[&str], &[&str])] = &[
+        (
+            closed(&kinds, &json!([])),
+            &["", "s:<|\"|><|\"|>", "s:<|\"|>a,}<|\"|>,n:12,b:true", "n:null", "n:None,b:True", "b:false"],
+            &[
+                ",",
+                "s:abc",
+                "s:\"abc\"",
+                "s:<|\"|>abcd<|\"|>",
+                "n:1,",
+                "n:1b:true",
+                "n:1, b:true",
+                "b:true,n:1",
+                "n:",
+                "n:x",
+            ],
+        ),
+        (
+            nested,
+            &[
+                "o:{}",
+                "o:{k:<|\"|>}<|\"|>}",
+                "o:{z:[1,2,3]}",
+                "o:{k:<|\"|>a<|\"|>,z:[]},l:[{},{z:[1]}]",
+                "o:{},l:[]",
+            ],
+            &[
+                "",
+                "l:[]",
+                "o:{",
+                "o:{},",
+                "o:{},l:[{},{},{}]",
+                "o:{z:[1,]}",
+                "o:{z:[,1]}",
+                "o:{k:a}",
+                "o:{},l:[{}{}]",
+            ],
+        ),
+        (
+            closed(&json!({"t": texts}), &json!([])),
+            &["t:[<|\"|>a<|\"|>]", "t:[1,<|\"|>1<|\"|>,2]", ""],
+            &["t:[]", "t:[a]", "t:<|\"|>a<|\"|>", "t:[<|\"|>a<|\"|>"],
+        ),
+    ];
+    for (of, accepted, refused) in cases {
+        check(&rules(of, &bare_keys()), accepted, refused);
+    }
+}
+
+#[test]
+fn keys_that_end_a_key_are_refused() {
+    for key in ["a:b", "a,b", "a}", "[a"] {
+        assert!(schema(&closed(&json!({key: true}), &json!([])), &bare_keys()).is_err(), "{key}");
+    }
+}
+
 #[test]
 fn mistakes() {
     for (of, message) in [

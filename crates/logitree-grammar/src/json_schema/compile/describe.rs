@@ -50,7 +50,7 @@ impl RuleTable {
             PairState::Items(..) => "an item or the end of the array".into(),
             PairState::Middle(_) => "what follows the key".into(),
             PairState::Value(value, _) => format!("a value{}", self.kind(value.schema)),
-            PairState::End(_) | PairState::Marker(Marker::End, ..) => "the end of the value".into(),
+            PairState::End(..) | PairState::Marker(Marker::End(_), ..) => "the end of the value".into(),
             PairState::Marker(..) => "what is around a key".into(),
         }
     }

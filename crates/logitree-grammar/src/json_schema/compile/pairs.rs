@@ -56,8 +56,8 @@ pub(super) enum PairState {
     Middle(PairValue),
     /// In a pair before its value, after one of the form's ways to introduce it.
     Value(PairValue, u8),
-    /// After the value of a pair that is no text, before what ends it; then another state.
-    End(StateId),
+    /// After the value of a pair that is no text, before what ends it; the way in which it began, then another state.
+    End(u8, StateId),
 }
 
 /// A text around keys and values.
@@ -67,8 +67,8 @@ pub(super) enum Marker {
     Begin,
     /// Between a key, or the beginning of an item, and a value: this one.
     Middle(u8, bool),
-    /// After a value.
-    End,
+    /// After a value that came in this way.
+    End(u8),
 }
 
 impl Marker {
@@ -76,7 +76,7 @@ impl Marker {
         match self {
             Marker::Begin => &form.begin,
             Marker::Middle(way, _) => &form.middles[usize::from(way)].parts,
-            Marker::End => &form.end,
+            Marker::End(way) => form.middles[usize::from(way)].end.as_ref().unwrap_or(&form.end),
         }
     }
 }
@@ -182,17 +182,7 @@ impl RuleTable {
             }
             PairState::Items(s, begun) => {
                 accepting = begun && self.array_may_end(&s);
-                let mut all = Vec::new();
-                for NextItem { schema, next } in self.items(&s, exprs)? {
-                    let next = self.paired(PairState::Items(next, true), states)?;
-                    let value = PairValue { schema, next, is_item: true };
-                    all.push(self.paired(PairState::Middle(value), states)?);
-                }
-                if !all.is_empty() {
-                    let to = LexemeTarget::State(self.either(all, states)?);
-                    let begin = form.item.as_deref().unwrap_or_default();
-                    edges.push(Edge::Lexeme { expr: exprs.bytes(begin.as_bytes())?, to });
-                }
+                edges.extend(self.before_item(&form, s, begun, states, exprs)?);
             }
             PairState::Middle(value) => {
                 for way in self.ways(value.schema, exprs)? {
@@ -214,8 +204,8 @@ impl RuleTable {
                 }
                 edges.push(edge);
             }
-            PairState::End(next) => {
-                edges.push(self.marker((Marker::End, 0), self.blanks(&form).1, next, states, exprs)?);
+            PairState::End(way, next) => {
+                edges.push(self.marker((Marker::End(way), 0), self.blanks(&form).1, next, states, exprs)?);
             }
             PairState::Marker(marker, from, to) => {
                 edges.push(self.marker((marker, from), EMPTY, to, states, exprs)?);
@@ -236,12 +226,42 @@ impl RuleTable {
         if keys == NOTHING {
             return Ok(None);
         }
-        let blank = self.blanks(form).0;
+        let mut blank = self.blanks(form).0;
+        if !s.first && !form.separator.is_empty() {
+            blank = exprs.bytes(form.separator.as_bytes())?;
+        }
         if last_token(&form.begin).is_none() {
             return Ok(Some(self.key_edge(form, (0, blank), keys, exprs)?));
         }
         let to = self.paired(PairState::Key(s), states)?;
         Ok(Some(self.marker((Marker::Begin, 0), blank, to, states, exprs)?))
+    }
+
+    /// The edge to an item, if one may come.
+    fn before_item(
+        &mut self,
+        form: &PairForm,
+        s: ArrayState,
+        begun: bool,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<Option<Edge>> {
+        let mut all = Vec::new();
+        for NextItem { schema, next } in self.items(&s, exprs)? {
+            let next = self.paired(PairState::Items(next, true), states)?;
+            let value = PairValue { schema, next, is_item: true };
+            all.push(self.paired(PairState::Middle(value), states)?);
+        }
+        if all.is_empty() {
+            return Ok(None);
+        }
+        let to = self.either(all, states)?;
+        let separator = if begun { form.separator.as_str() } else { "" };
+        let begin = [separator, form.item.as_deref().unwrap_or_default()].concat();
+        Ok(Some(match begin.is_empty() {
+            true => Edge::Jump { to },
+            false => Edge::Lexeme { expr: exprs.bytes(begin.as_bytes())?, to: LexemeTarget::State(to) },
+        }))
     }
 
     /// The edge of keys after the rest of the marker before them.
@@ -346,10 +366,10 @@ impl RuleTable {
     ) -> Result<Vec<Edge>> {
         let mut edges = Vec::new();
         let middle = &form.middles[usize::from(way)];
-        let end = self.paired(PairState::End(value.next), states)?;
+        let end = self.paired(PairState::End(way, value.next), states)?;
         let [text, scalars] = self.pair_values(form, value.schema, middle.set(), exprs)?;
         if text != NOTHING {
-            edges.push(self.marker((Marker::End, 0), text, value.next, states, exprs)?);
+            edges.push(self.marker((Marker::End(way), 0), text, value.next, states, exprs)?);
         }
         if scalars != NOTHING {
             let expr = exprs.concat(&[self.blanks(form).0, scalars])?;
