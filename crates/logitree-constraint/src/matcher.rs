@@ -171,6 +171,10 @@ pub trait Matcher: Send + Sync {
         None
     }
 
+    /// Appends the tokens that matter here as themselves, not by their bytes: those that a grammar names. A search
+    /// that spells texts byte by byte tries these too. Some of them may not be allowed.
+    fn named(&self, _out: &mut Vec<TokenId>) {}
+
     /// What this constraint would have added to the logit of one allowed token here, so that it comes sooner, such as
     /// the end of what must not grow too long. What becomes of it is the decoder's business.
     ///

@@ -153,6 +153,13 @@ pub trait States: Clone + Send + Sync + 'static {
         self.speaker(at)?.in_any_spelling()
     }
 
+    /// As [`Matcher::named`].
+    fn named(&self, at: &Self::At, out: &mut Vec<TokenId>) {
+        if let Some(speaker) = self.speaker(at) {
+            speaker.named(out);
+        }
+    }
+
     /// As [`Matcher::bytewise`].
     fn bytewise(&self, _at: &Self::At) -> Option<Bytewise> {
         None
@@ -478,6 +485,10 @@ impl<S: States> Matcher for Sequence<S> {
 
     fn in_any_spelling(&self) -> Option<&dyn Matcher> {
         self.states.in_any_spelling(self.history.at())
+    }
+
+    fn named(&self, out: &mut Vec<TokenId>) {
+        self.states.named(self.history.at(), out);
     }
 
     fn bytewise(&self) -> Option<Bytewise> {

@@ -252,6 +252,10 @@ impl<S: Searchable> States for SearchedStates<S> {
         self.state.key().map(|key| numbers().number(key))
     }
 
+    fn named(&self, _at: &At, out: &mut Vec<TokenId>) {
+        self.state.matchers().iter().for_each(|matcher| matcher.named(out));
+    }
+
     fn bias(&mut self, _at: &At) -> Result<Option<(TokenId, f32)>> {
         let mut wanted = None;
         for matcher in self.state.matchers_mut() {

@@ -255,6 +255,10 @@ impl States for ThreadStates {
         at.complete && self.threads.is_empty()
     }
 
+    fn named(&self, _at: &At, out: &mut Vec<TokenId>) {
+        self.threads.iter().for_each(|thread| thread.matcher.named(out));
+    }
+
     fn allowed<'a>(&'a mut self, at: &'a At) -> Result<AllowedTokens<'a>> {
         if self.lends(at.complete)? {
             return self.threads[0].matcher.allowed();

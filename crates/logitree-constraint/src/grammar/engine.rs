@@ -209,6 +209,12 @@ impl Engine {
         Ok((after != DEAD).then_some((byte, after)))
     }
 
+    /// Appends the tokens that the grammar names in `config`, where it does not name most of the vocabulary.
+    pub fn named(&self, config: ConfigId, out: &mut Vec<TokenId>) {
+        let sets = self.machine.token_sets(config);
+        out.extend(sets.into_iter().filter_map(|set| self.token_sets[set as usize].listed()).flatten());
+    }
+
     /// What is expected in `config`, in words; with the bytes that may come where there is one way and they are few.
     pub fn expected(&mut self, config: ConfigId) -> Vec<String> {
         let mut words = self.machine.describe(config);

@@ -126,6 +126,10 @@ impl States for GrammarStates {
         Some(u64::from(at.config.0))
     }
 
+    fn named(&self, at: &At, out: &mut Vec<TokenId>) {
+        self.engine.session().engine().named(at.config, out);
+    }
+
     fn bytewise(&self, at: &At) -> Option<Bytewise> {
         self.engine.is_bytewise.then(|| GrammarLanguage::at(&self.engine, at.config))
     }

@@ -36,16 +36,19 @@ impl ByteTokens {
     /// those of one byte.
     pub fn enough(&self, allowed: &AllowedTokens<'_>, size: usize, bytewise: bool) -> Vec<TokenId> {
         match bytewise && self.is_whole() {
-            true => self.to_try(allowed, size),
+            true => self.to_try(allowed, size, &[]),
             false => allowed.ids(size).collect(),
         }
     }
 
-    /// Tokens to try of those that are allowed: all where they are few, else those of one byte, else all.
-    pub fn to_try(&self, allowed: &AllowedTokens<'_>, size: usize) -> Vec<TokenId> {
+    /// Tokens to try of those that are allowed: all where they are few, else the `named` ones and those of one byte, else
+    /// all.
+    pub fn to_try(&self, allowed: &AllowedTokens<'_>, size: usize, named: &[TokenId]) -> Vec<TokenId> {
         let mut found = Vec::new();
         if allowed.count(size) > MAX_LISTED {
-            found.extend(self.0.iter().flatten().copied().filter(|&id| allowed.contains(id)));
+            found.extend(
+                named.iter().chain(self.0.iter().flatten()).copied().filter(|&id| allowed.contains(id)),
+            );
         }
         if found.is_empty() {
             found.extend(allowed.ids(size));

@@ -39,7 +39,7 @@ struct Visited {
     from: Option<(usize, TokenId)>,
 }
 
-/// The tokens of the shortest continuation, in bytes, after which `matcher` is accepting; empty where it is. The matcher
+/// The tokens of the shortest continuation, in bytes (a token that matters as itself is one), after which `matcher` is accepting; empty where it is. The matcher
 /// is unchanged. Must equal a breadth-first search over all continuations. Where few spellings are allowed, the shortest
 /// text in any spelling is found first, and then its tokens: most tokens of one byte are not allowed there. That ending
 /// is short, and not always the shortest.
@@ -137,7 +137,7 @@ fn searched(matcher: &dyn Matcher, vocabulary: &Vocabulary, budget: &mut Budget)
     budget.spend()?;
     let mut visited = vec![Visited { matcher: matcher.fork(), from: None }];
     let mut queue = BinaryHeap::from([Reverse((0usize, 0usize))]);
-    let mut known: FxHashSet<u64> = FxHashSet::default();
+    let (mut known, mut named) = (FxHashSet::<u64>::default(), Vec::new());
     while let Some(Reverse((length, at))) = queue.pop() {
         if visited[at].matcher.state().is_some_and(|state| !known.insert(state)) {
             continue;
@@ -145,11 +145,14 @@ fn searched(matcher: &dyn Matcher, vocabulary: &Vocabulary, budget: &mut Budget)
         if visited[at].matcher.is_accepting() {
             return Ok(respelled(matcher, vocabulary, path(&visited, at)));
         }
-        for token in bytes.to_try(&visited[at].matcher.allowed()?, size) {
+        named.clear();
+        visited[at].matcher.named(&mut named);
+        for token in bytes.to_try(&visited[at].matcher.allowed()?, size, &named) {
             budget.spend()?;
             let mut next = visited[at].matcher.fork();
             if next.take(token)? {
-                let cost = length + vocabulary.token_bytes(token).len().max(1);
+                let bytes = vocabulary.token_bytes(token).len();
+                let cost = length + if named.contains(&token) { 1 } else { bytes.max(1) };
                 queue.push(Reverse((cost, visited.len())));
                 visited.push(Visited { matcher: next, from: Some((at, token)) });
             }

@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use logitree::constraint::{shortest_ending, AfterEnd, Constraint, Matcher, Sequence, States};
+use logitree::grammar::ast::{Grammar, Syntax};
+use logitree::grammar::rules::TokenName;
 use logitree::mask::AllowedTokens;
-use logitree::{ErrorKind, Result, TokenId};
+use logitree::{ErrorKind, Result, Token, TokenId, TokenKind, Vocabulary, VocabularyOptions};
 use logitree_testing::constraints::regex;
 use logitree_testing::vocabulary::ending_vocabulary;
 
@@ -67,4 +69,23 @@ fn all_beginnings_of_an_ending_share_one_budget() {
     assert_eq!(error.kind, ErrorKind::Limit);
     let asked = asked.load(Ordering::Relaxed);
     assert!(0 < asked && asked <= STATES, "{asked} tokens were tried");
+}
+
+/// A token that a grammar names ends a text in which most tokens of the vocabulary may come.
+#[test]
+fn a_named_token_ends_what_is_spelled_byte_by_byte() {
+    let normal = |bytes: Vec<u8>| Token { bytes, kind: TokenKind::Normal };
+    let mut tokens: Vec<Token> = (0..=255).map(|byte| normal(vec![byte])).collect();
+    tokens.extend((0..700).map(|number| normal(format!("word{number}").into_bytes())));
+    tokens.push(Token { bytes: b"</think>".to_vec(), kind: TokenKind::Control });
+    let end = tokens.len() as u32 - 1;
+    let vocabulary = Arc::new(Vocabulary::new(tokens, VocabularyOptions::default()).unwrap());
+    let read = |syntax| Grammar::read(syntax).unwrap();
+    let token = read(Syntax::Token(TokenName::Id(end)));
+    let until = Grammar::seq([read(Syntax::Anything), token, read(Syntax::Literal("ok".into()))]).unwrap();
+    let ending = |matcher: &dyn Matcher| shortest_ending(matcher, &vocabulary, 20_000).unwrap();
+    let mut matcher = until.matcher(&vocabulary).unwrap();
+    assert_eq!(ending(&*matcher), [end, u32::from(b'o'), u32::from(b'k')]);
+    matcher.accept(300).unwrap();
+    assert_eq!(ending(&*matcher), [end, u32::from(b'o'), u32::from(b'k')]);
 }
