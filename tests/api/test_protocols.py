@@ -136,7 +136,7 @@ def ended(matcher: lt.Matcher, vocab: lt.Vocabulary, protocol: Protocol) -> list
             forced = matcher.forced_tokens()
             matcher.accept_many(forced)
             out += forced
-    return out if matcher.is_accepting else out + matcher.shortest_ending()
+    return out if matcher.is_accepting else out + matcher.shortest_ending(max_states=100_000)
 
 
 @ids

@@ -76,12 +76,13 @@ PARSERS: dict[str, tuple[str, str | None]] = {
     "dots": ("dots", None),
     "mimo": ("mimo", "mimo"),
     "inkling": ("inkling", "inkling"),
+    "gemma_4": ("gemma4", "gemma4"),
 }
 """Our names, and those of vLLM's parsers of calls and of reasoning.
 
-Left out: functools, whose calls phi4_mini_json ends at the first `]` in a text; hunyuan_3, whose markers hy_v3 looks
-for without `:opensource` unless the tokenizer says so; the reasoning of step_3, to which `<think>` belongs there, and
-of olmo_3, whose parser looks for tokens of its own vocabulary.
+Left out: functiongemma, whose parser drops numbers; functools, whose calls phi4_mini_json ends at the first `]` in a
+text; hunyuan_3, whose markers hy_v3 looks for without `:opensource` unless the tokenizer says so; the reasoning of
+step_3, to which `<think>` belongs there, and of olmo_3, whose parser looks for tokens of its own vocabulary.
 """
 EFFORTS = {"</ifm|think_fast>": "medium", "</ifm|think_faster>": "low"}
 """What vLLM must know where a model's markers say how much it reasons."""

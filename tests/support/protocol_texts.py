@@ -94,9 +94,11 @@ def some_arguments(rng: random.Random, protocol: Protocol) -> dict[str, Any]:
     assert calls is not None
     inner = [*protocol.markers, *FRAGMENTS, '"}}', calls.tail, calls.end, *protocol.turn_end]
     end = [] if calls.pairs is None else [calls.pairs.end.strip(), *protocol.turn_end]
+    if calls.quote:
+        end = [calls.quote, calls.trigger, calls.tail.removeprefix("}"), *protocol.turn_end]
 
     def text() -> str:
-        return "".join(rng.choice(inner) for _ in range(rng.randrange(5)))
+        return some_text(rng, end) if calls.quote else "".join(rng.choice(inner) for _ in range(rng.randrange(5)))
 
     city = text() if calls.pairs is None else some_text(rng, end)
     made: dict[str, Any] = {"city": city}
@@ -118,6 +120,21 @@ def _filled(text: str, number: int) -> str:
     return text.replace("{number}", str(number * 7)).replace("{id}", f"call_{number}")
 
 
+def unquoted(value: Any, quote: str) -> Pieces:
+    """A value as forms with keys without quotes write it."""
+    if isinstance(value, str):
+        return [(quote, True), (value, False), (quote, True)]
+    if isinstance(value, list):
+        parts = [unquoted(item, quote) for item in value]
+    elif isinstance(value, dict):
+        parts = [[(key + ":", False), *unquoted(item, quote)] for key, item in value.items()]
+    else:
+        return [(json.dumps(value), False)]
+    begin, end = "[]" if isinstance(value, list) else "{}"
+    inner = [piece for at, part in enumerate(parts) for piece in ([(",", False)] if at else []) + part]
+    return [(begin, False), *inner, (end, False)]
+
+
 def rendered(
     protocol: Protocol, reasoning: str | None, content: str, calls: Sequence[tuple[str, dict[str, Any]]]
 ) -> Pieces:
@@ -137,7 +154,9 @@ def rendered(
         assert form is not None
         head = (protocol.joint or form.separator) + form.head if number else form.before + form.begin + form.head
         made.append((_filled(head + name + form.middle, number), True))
-        if form.keywords:
+        if form.quote:
+            made += unquoted(arguments, form.quote)[1:-1]
+        elif form.keywords:
             made.append((", ".join(f"{key}={value!r}" for key, value in arguments.items()), False))
         elif form.pairs is None:
             made.append((json.dumps(arguments, ensure_ascii=False), False))

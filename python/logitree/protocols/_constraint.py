@@ -13,7 +13,7 @@ from .. import _core
 from .._constraint import Context, OneOf, Typed, bind_in, constraint_of
 from .._core import Constraint, ConstraintError, Grammar, Vocabulary
 from .._errors import error
-from ._arguments import keyed_arguments
+from ._arguments import keyed_arguments, unquoted_arguments
 from ._forms import BLANKS, bare, pieces
 from ._marks import ANY_TOKEN, Marks
 from ._parser import Parser
@@ -276,14 +276,16 @@ class _Writer:
         assert form is not None
         if without_marker is not None:
             return text + calls(self._before_calls()).optional()
+        after = text if form.before_content else None
         trigger, bound = form.trigger, self.marks.bound(form.trigger)
         token = self.marks.token(bound)
         if token is None and ANY_TOKEN.search(bound):
             # Text before a token: what reads it as free text, too, distinguishes the two at the token.
-            return text + calls(self._opening()).optional()
+            return text + joined(calls(self._opening()), after).optional()
         mark = trigger if token is None else Grammar.token(token)
         stops = [stop for stop in self.stops if stop != trigger or token is not None]
-        return Grammar.tags([(mark, calls(self._opening(trigger)), [])], stop_after_first=True, excludes=stops)
+        called = joined(calls(self._opening(trigger)), after)
+        return Grammar.tags([(mark, called, [])], stop_after_first=True, excludes=stops)
 
     def _framed(self, answer: Grammar | None, calls: Callable[[Grammar], Grammar] | None) -> Grammar:
         """The final message, or calls, before which other content may come."""
@@ -374,6 +376,9 @@ class _Writer:
         assert calls is not None
         if calls.keywords:
             return [keyword_arguments(tool, options) for tool in self.of.tools]
+        if calls.quote:
+            ends = [calls.trigger, calls.tail.removeprefix("}"), *self._text_ends()]
+            return unquoted_arguments(self.of.tools, calls.quote, self.parts, ends, options)
         if calls.pairs is None:
             return Grammar._arguments([(tool.name, tool.schema) for tool in self.of.tools], **options)
         made = keyed_arguments(self.of.tools, calls.pairs, self.parts, self._text_ends(), options)

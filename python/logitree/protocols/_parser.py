@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .._core import StateError, Vocabulary
 from .._errors import error
-from ._arguments import Reader
+from ._arguments import Reader, read_unquoted
 from ._forms import MAX_BEGINNING, bare, forms
 from ._marks import ANY_TOKEN, TOKEN_CHARACTERS, Marks
 from ._numbers import DECODER
@@ -513,6 +513,8 @@ class Parser:
             return None
         self._begin("tool_call", name)
         calls = self.protocol.calls
+        if calls is not None and calls.quote:
+            return (yield from self._unquoted(name))
         if calls is not None and calls.keywords:
             written = yield from self._python()
             keywords = None if written is None else read_keywords(self._marks.shown(written))
@@ -520,6 +522,32 @@ class Parser:
         text = yield from self._json(lambda piece, depth: self._emit(piece))
         arguments = self._loaded(text)
         return (name, arguments) if isinstance(arguments, dict) else None
+
+    def _unquoted(self, name: str) -> Machine:
+        """Reads arguments whose keys have no quotes, up to the brace that ends them, and gives the name and them."""
+        calls = self.protocol.calls
+        assert calls is not None
+        quote = self._marks.bound(calls.quote)
+        inside = _Search([quote, *self._inner_enders])
+        outside = _Search([*inside.texts, *"{}[]"])
+        depth, in_text, start = 0, False, len(self._pieces)
+        while True:
+            found = yield from self._until(inside if in_text else outside)
+            if found is None or found in self._inner_enders:
+                return None
+            if found == quote:
+                in_text = not in_text
+            elif found in "{[" and depth < MAX_DEPTH:
+                depth += 1
+            elif found == "}" and not depth:
+                break
+            elif found in "]}" and depth:
+                depth -= 1
+            else:
+                return None
+            self._emit(self._take(len(found)))
+        read = read_unquoted("".join(self._pieces[start:]), quote, self._marks.shown)
+        return None if read is None else (name, read)
 
     def _python(self) -> Machine:
         """Reads arguments of Python up to the parenthesis that ends them, and gives their text; None if they have no

@@ -91,6 +91,8 @@ class Calls:
     """How arguments are written; None: as a JSON object."""
     keywords: bool = False
     """Whether arguments are written as in Python, `a=1, b='x'`."""
+    quote: str = ""
+    """What texts are between in arguments whose keys have no quotes, `a:1,b:<|"|>x<|"|>`; empty: another form."""
     also: tuple[tuple[str, str], ...] = ()
     """Further heads and middles. An empty head: a message may have the name before its first marker."""
     tails: tuple[str, ...] = ()
@@ -100,6 +102,8 @@ class Calls:
     unmarked: bool = False
     """Whether the trigger is no marker: calls are an object, a list of objects or a list of Python's calls, and content
     may begin like one."""
+    before_content: bool = False
+    """Whether content may follow calls, as it may precede them."""
 
     @property
     def in_object(self) -> bool:

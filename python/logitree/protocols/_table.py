@@ -605,6 +605,27 @@ PROTOCOLS: tuple[Protocol, ...] = (
         tokens=(("<tool_call>", "<|begin_of_sentence|>"),),
     ),
     Protocol(
+        name="gemma_4",
+        models=("Gemma 4",),
+        markers=("<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", '<|"|>'),
+        reasoning=Block("<|channel>thought\n", "<channel|>"),
+        calls=Calls("<|tool_call>", "<|tool_call>call:", "{", "}<tool_call|>", quote='<|"|>', before_content=True),
+        turn_end=("<turn|>", "<|tool_response>"),
+        template=(("<|tool_call>call:",),),
+        tokens=(("<|tool_call>", "<tool_call|>"),),
+    ),
+    Protocol(
+        name="functiongemma",
+        models=("FunctionGemma",),
+        markers=("<start_function_call>", "<end_function_call>", "<escape>"),
+        calls=Calls(
+            "<start_function_call>", "<start_function_call>call:", "{", "}<end_function_call>", quote="<escape>"
+        ),
+        turn_end=("<end_of_turn>", "<start_function_response>"),
+        template=(("<start_function_call>",),),
+        tokens=(("<start_function_call>", "<end_function_call>"),),
+    ),
+    Protocol(
         name="llama_4_pythonic",
         models=("Llama 4",),
         markers=("<|python_start|>",),
