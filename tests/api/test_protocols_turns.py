@@ -23,6 +23,10 @@ TOOLS: dict[str, Any] = {"f": F, "g": {"type": "object", "properties": {}}}
 MISTRAL = '[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}, "id": "abcdefghi"}]'
 DSML = "<｜DSML｜function_calls>\n<｜DSML｜invoke name="
 INKLING = '<|content_invoke_tool_json|>{"name":"f","args":{"a":1}}<|end_message|>'
+MUSE = (
+    ' to=f<|message|><atem:function_calls>\n<atem:invoke name="f">\n<atem:parameter name="a">1</atem:parameter>\n'
+    "</atem:invoke>\n</atem:function_calls>"
+)
 LLAMA = '{"name": "f", "parameters": {"a": 1}}'
 
 TURNS: list[tuple[str, str, str | None, str, Calls]] = [
@@ -59,6 +63,15 @@ TURNS: list[tuple[str, str, str | None, str, Calls]] = [
     ("deepseek_v3_2", f'\n\n{DSML}"g">\n\n</｜DSML｜invoke>\n</｜DSML｜function_calls>', None, "", [("g", {})]),
     ("deepseek_v3_2", f'\n\n{DSML}"g">\n</｜DSML｜invoke>\n</｜DSML｜function_calls>', None, "", [("g", {})]),
     ("inkling", "<|content_thinking|>hm<|end_message|><|message_model|>" + INKLING, "hm", "", [("f", {"a": 1})]),
+    ("muse_glimmer", " to=self<|message|>hm<|eom|><|start|>assistant" + MUSE + "<|eot|>", "hm", "", [("f", {"a": 1})]),
+    ("muse_glimmer", MUSE + "<|eom|><|start|>assistant" + MUSE + "<|eot|>", None, "", [("f", {"a": 1})] * 2),
+    (
+        "muse_glimmer",
+        " to=user<|message|>Go to=there.<|eom|><|start|>assistant" + MUSE + "<|eot|>",
+        None,
+        "Go to=there.",
+        [("f", {"a": 1})],
+    ),
     ("inkling", "f" + INKLING, None, "", [("f", {"a": 1})]),
     ("inkling", INKLING + "<|message_model|>f" + INKLING, None, "", [("f", {"a": 1})] * 2),
     ("inkling", "<|content_text|>Hi<|end_message|>", None, "Hi", []),
@@ -93,8 +106,8 @@ TURNS: list[tuple[str, str, str | None, str, Calls]] = [
 ]
 
 
-OF_TEXT = ("magistral_2506", "granite_3_2")
-"""Where the markers of reasoning are no tokens."""
+SEVERAL = ("harmony", "inkling", "muse_glimmer", "magistral_2506", "granite_3_2")
+"""Where the markers of reasoning are several tokens."""
 
 
 def allowed(matcher: lt.Matcher, tokens: Sequence[int]) -> bool:
@@ -116,7 +129,7 @@ def test_turns_of_templates_are_allowed_and_read(turn: tuple[str, str, str | Non
     some = ["auto"] + (["required"] if calls and not content else [])
     budgets: list[Any] = [None] + ([True] if reasoning is not None else [])
     # A budget takes a begin of several tokens only as the model's own tokenizer spells it.
-    budgets += [9] if kind != "text" and protocol.reasoning and name not in ("harmony", "inkling", *OF_TEXT) else []
+    budgets += [9] if kind != "text" and protocol.reasoning and name not in SEVERAL else []
     for choice, budget in itertools.product(some, budgets):
         constraint = protocol.constraint(tools=TOOLS, tool_choice=choice, reasoning=budget)
         assert allowed(constraint.matcher(vocab), tokens), (choice, budget)
@@ -168,6 +181,14 @@ def test_suffixes_of_markers_are_found_in_the_vocabulary() -> None:
         some = vocabulary(replace(protocol, markers=suffixed.markers[:-1]), kind)
         both = vocabulary(replace(protocol, markers=protocol.markers + suffixed.markers), kind)
         assert [protocol.of_vocabulary(one) for one in (some, both, None)] == [protocol] * 3
+
+
+def test_a_tool_with_a_name_that_begins_something_else_is_refused() -> None:
+    protocol = Protocol.named("muse_glimmer")
+    for name in ("self", "user"):
+        with pytest.raises(lt.ConstraintError, match=f"a tool is called '{name}', which begins something else"):
+            protocol.constraint(tools={name: F}).matcher(vocabulary(protocol, "control"))
+    protocol.constraint(tools={"self.user": F}).matcher(vocabulary(protocol, "control"))
 
 
 @pytest.mark.parametrize("kind", KINDS)

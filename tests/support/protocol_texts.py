@@ -153,7 +153,7 @@ def rendered(
     for number, (name, arguments) in enumerate(calls):
         assert form is not None
         head = (protocol.joint or form.separator) + form.head if number else form.before + form.begin + form.head
-        made.append((_filled(head + name + form.middle, number), True))
+        made.append((_filled(head + name + form.middle.replace("{name}", name), number), True))
         if form.quote:
             made += unquoted(arguments, form.quote)[1:-1]
         elif form.keywords:

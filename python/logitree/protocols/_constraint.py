@@ -367,6 +367,10 @@ class _Writer:
         calls = self.protocol.calls
         assert calls is not None
         name = json.dumps(tool.name)[1:-1] if calls.in_object else tool.name
+        blocks = (*(self.protocol.reasoning.ways if self.protocol.reasoning else ()), *self.protocol.content)
+        if any((calls.head + name + calls.middle).startswith(block.begin) for block in blocks):
+            message = f"a tool is called {tool.name!r}, which begins something else in {self.protocol}"
+            raise error(ConstraintError, message, help="give it another name")
         middle = reduce(or_, [self.form(middle.replace("{name}", name)) for middle in middles])
         return joined(Grammar.literal(name), middle, arguments)
 
@@ -469,7 +473,9 @@ class _Writer:
             found += [block.begin, block.end]
         if protocol.calls is not None:
             calls = protocol.calls
-            found += [] if bare(calls) else [calls.trigger]
+            # Text in a frame ends at the frame's end alone.
+            unmarked = bare(calls) or (protocol.content and not any(one in calls.trigger for one in protocol.markers))
+            found += [] if unmarked else [calls.trigger]
             found += [*(head for head, _ in calls.also), calls.prefix]
         found.append(protocol.joint)
         return list(dict.fromkeys(text for text in [*found, *protocol.turn_end] if text and not self._is_control(text)))

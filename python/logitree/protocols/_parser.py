@@ -222,7 +222,7 @@ class Parser:
         if protocol.reasoning is not None and "reasoning" not in self._without:
             for begin in protocol.reasoning.begins:
                 actions[bound(begin)] = self._inside
-        for block in protocol.content:
+        for block in reversed(protocol.content):  # of two with the same begin the answer's
             actions[bound(block.begin)] = lambda block=block: self._framed(block)  # type: ignore[misc]
         if protocol.calls is not None and "tool_call" not in self._without:
             calls = protocol.calls
@@ -277,6 +277,9 @@ class Parser:
             found = search.find(self._buffer, self._at)
             if found is not None:
                 self._bare(self._take(found.start() - self._at))
+                if not self._final and search.may_be_longer(self._buffer, self._at):
+                    yield
+                    continue
                 if self._actions[found[0]] == self._nothing:
                     self._no_name()
                 is_other = self._open is not None and found[0] not in self._later.texts
@@ -481,7 +484,7 @@ class Parser:
             read = yield from self._object()
             tails = [tail := tail.removeprefix("}")]
         elif calls.pairs is not None:
-            read = yield from self._keyed(calls.middle, tail)
+            read = yield from self._keyed(calls.middle, tails)
         else:
             read = yield from self._named(middles)
         if read is None:
@@ -698,7 +701,7 @@ class Parser:
             if not stack:
                 return "".join(pieces)
 
-    def _keyed(self, middle: str, tail: str) -> Machine:
+    def _keyed(self, middle: str, tails: Sequence[str]) -> Machine:
         """Reads a name and its pairs of key and value, tail included."""
         bound, calls = self._marks.bound, self.protocol.calls
         assert calls is not None
@@ -714,12 +717,14 @@ class Parser:
         stop = re.compile(f"[{re.escape(between.strip()[0])}{TOKEN_CHARACTERS}]")
         end = bound(pairs.end)
         search = _Search([end.strip(), *self._inner_enders])
+        # The token that ends the turn need not be given.
+        unended = [one.removesuffix(ender) for one in tails for ender in self._enders if one.endswith(ender)]
         while True:
             before = len(self._raw)
-            which = yield from self._expect([bound(pairs.begin), tail])
+            which = yield from self._expect([bound(pairs.begin), *tails, *unended])
             if which < 0:
                 return None
-            if which == 1:
+            if which > 0:
                 return name, arguments
             key = yield from self._word(lambda character: stop.match(character) is not None)
             form = -1 if key is None else (yield from self._expect(middles))
@@ -789,6 +794,11 @@ class _Search:
     def find(self, text: str, at: int) -> re.Match[str] | None:
         """The first occurrence from `at` on, of several at one place the longest."""
         return None if self._pattern is None else self._pattern.search(text, at)
+
+    def may_be_longer(self, text: str, at: int) -> bool:
+        """Whether what begins at `at` may still become a longer one of the texts."""
+        rest = text[at : at + self.longest]
+        return len(rest) < self.longest and any(len(one) > len(rest) and one.startswith(rest) for one in self.texts)
 
     def held(self, text: str, at: int) -> int:
         """The length of the longest end of `text`, from `at` on, with which one of the texts begins."""

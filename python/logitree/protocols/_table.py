@@ -25,6 +25,7 @@ _INKLING = (
     "<|content_invoke_tool_json|>",
     "<|end_message|>",
 )
+_ATEM_END = "</atem:invoke>\n</atem:function_calls>"
 _TO = "<|channel|>commentary to=functions."
 _ROLE_TO = " to=functions."
 
@@ -214,6 +215,28 @@ PROTOCOLS: tuple[Protocol, ...] = (
         turn_end=("<|content_model_end_sampling|>",),
         template=(("<|content_invoke_tool_json|>",),),
         tokens=(("<|content_invoke_tool_json|>", "<|end_message|>"),),
+    ),
+    Protocol(
+        name="muse_glimmer",
+        models=("Muse Glimmer",),
+        markers=("<|start|>", "<|message|>", "<|eom|>"),
+        reasoning=Block(" to=self<|message|>", "<|eom|>", "<|start|>assistant"),
+        content=(
+            Block(" to=user<|message|>", "<|eot|>"),
+            Block(" to=user<|message|>", "<|eom|>", "<|start|>assistant"),
+        ),
+        calls=Calls(
+            trigger=" to=",
+            head=" to=",
+            middle='<|message|><atem:function_calls>\n<atem:invoke name="{name}">\n',
+            tail=_ATEM_END + "<|eom|>",
+            tails=(_ATEM_END + "<|eot|>",),
+            pairs=Pairs('<atem:parameter name="', '">', "</atem:parameter>\n"),
+        ),
+        joint="<|start|>assistant",
+        turn_end=("<|eot|>",),
+        template=(("<atem:invoke", "to=self"),),
+        tokens=(("<|message|>", "<|eom|>", "<|eot|>"),),
     ),
     _MISTRAL_ARGS,
     replace(

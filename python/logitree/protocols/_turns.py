@@ -96,7 +96,10 @@ class Turn:
             return True
         ends = (self.text.find(end.strip()) for end in block.ends)
         end = min((at for at in ends if at >= 0), default=-1)
-        begins = (self.text.find(one.begin.strip()) for one in (*block.ways, *protocol.content))
+        markers = [one.begin.strip() for one in (*block.ways, *protocol.content)]
+        if protocol.content and protocol.calls is not None:  # the end of reasoning may end a message of calls, too
+            markers.append(protocol.calls.trigger)
+        begins = (self.text.find(marker) for marker in markers)
         return 0 <= end < min((at for at in begins if at >= 0), default=len(self.text))
 
     def mismatch(self, protocol: Protocol, tools: Sequence[Tool]) -> str:
