@@ -127,8 +127,10 @@ class Compiler:
     def fill(self, matchers: list[_core.Matcher], out: npt.NDArray[np.int32]) -> None:
         """Writes what each matcher allows over its row of `out`, int32 [len(matchers), words of `size`]; ids that are
         no tokens are left out. Raises as `masks.fill_batch`.
+
+        One thread fills them: servers share their cores, and a step waits for the last of several threads.
         """
-        _core.fill_masks(matchers, out)
+        _core.fill_masks(matchers, out, 1)
         if self._padded is not None:
             word, known = self._padded
             out[:, word:] &= known
