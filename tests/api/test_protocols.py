@@ -33,6 +33,7 @@ from protocol_texts import (
     WEATHER,
     check_events,
     in_chunks,
+    kind_of,
     read,
     rendered,
     some_arguments,
@@ -588,9 +589,10 @@ def test_keywords_of_the_arguments_mean_what_they_do_in_json() -> None:
     ],
     ids=str,
 )
-def test_values_that_may_be_texts_say_so(schema: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", ["deepseek_v4", "kimi_k3"])
+def test_values_that_may_be_texts_say_so(schema: dict[str, Any], name: str) -> None:
     """Where the markup says whether a value is a text, one that may be a text or something else has both forms."""
-    protocol = Protocol.named("deepseek_v4")
+    protocol = Protocol.named(name)
     vocab = vocabulary(protocol, "control")
     defs = {"o": {"anyOf": [{"const": "x"}, {"type": "null"}]}}
     tools = {"f": {"type": "object", "properties": {"a": schema}, "required": ["a"], "$defs": defs}}
@@ -600,7 +602,8 @@ def test_values_that_may_be_texts_say_so(schema: dict[str, Any]) -> None:
         assert protocol.calls is not None
         assert protocol.calls.pairs is not None
         pairs = protocol.calls.pairs
-        middle = pairs.text_middle if is_text else pairs.middle
+        kind = kind_of(json.loads(value)) if value in ("null", "1", "3", "77", "true") else "null"
+        middle = next(middle for kinds, middle in pairs.ways if ("string" if is_text else kind) in kinds)
         whole = "".join(text for text, _ in rendered(protocol, None, "", [("f", {})]))
         at = whole.index(protocol.calls.tail)
         whole = whole[:at] + pairs.begin + "a" + middle + value + pairs.end + whole[at:]

@@ -23,6 +23,26 @@ TOOLS: dict[str, Any] = {"f": F, "g": {"type": "object", "properties": {}}}
 MISTRAL = '[TOOL_CALLS][{"name": "f", "arguments": {"a": 1}, "id": "abcdefghi"}]'
 DSML = "<｜DSML｜function_calls>\n<｜DSML｜invoke name="
 INKLING = '<|content_invoke_tool_json|>{"name":"f","args":{"a":1}}<|end_message|>'
+
+
+class KIMI:
+    """Pieces of Kimi K3's turns."""
+
+    think = "<|open|>think<|sep|>hm<|close|>think<|sep|>"
+    empty = "<|open|>response<|sep|><|close|>response<|sep|>"
+    call = (
+        '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument key="a" type="number"<|sep|>1'
+        "<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>"
+    )
+    end = "<|close|>message<|sep|>"
+
+
+PLAMO = (
+    "<|plamo:begin_think:plamo|>hm<|plamo:end_think:plamo|><|plamo:begin_tool_requests:plamo|>"
+    "<|plamo:begin_tool_request:plamo|><|plamo:begin_tool_name:plamo|>f<|plamo:end_tool_name:plamo|>"
+    '<|plamo:begin_tool_arguments:plamo|><|plamo:constrain|>json<|plamo:msg|>{"a": 1}'
+    "<|plamo:end_tool_arguments:plamo|><|plamo:end_tool_request:plamo|><|plamo:end_tool_requests:plamo|>"
+)
 MUSE = (
     ' to=f<|message|><atem:function_calls>\n<atem:invoke name="f">\n<atem:parameter name="a">1</atem:parameter>\n'
     "</atem:invoke>\n</atem:function_calls>"
@@ -72,6 +92,10 @@ TURNS: list[tuple[str, str, str | None, str, Calls]] = [
         "Go to=there.",
         [("f", {"a": 1})],
     ),
+    ("kimi_k3", KIMI.think + KIMI.empty + KIMI.call + KIMI.end, "hm", "", [("f", {"a": 1})]),
+    ("kimi_k3", KIMI.call, None, "", [("f", {"a": 1})]),
+    ("kimi_k3", KIMI.think + KIMI.empty.replace("><|close", ">Hi<|close") + KIMI.end, "hm", "Hi", []),
+    ("plamo_3", PLAMO, "hm", "", [("f", {"a": 1})]),
     ("inkling", "f" + INKLING, None, "", [("f", {"a": 1})]),
     ("inkling", INKLING + "<|message_model|>f" + INKLING, None, "", [("f", {"a": 1})] * 2),
     ("inkling", "<|content_text|>Hi<|end_message|>", None, "Hi", []),
@@ -106,7 +130,7 @@ TURNS: list[tuple[str, str, str | None, str, Calls]] = [
 ]
 
 
-SEVERAL = ("harmony", "inkling", "muse_glimmer", "magistral_2506", "granite_3_2")
+SEVERAL = ("harmony", "kimi_k3", "plamo_3", "inkling", "muse_glimmer", "magistral_2506", "granite_3_2")
 """Where the markers of reasoning are several tokens."""
 
 

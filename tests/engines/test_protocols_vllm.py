@@ -76,6 +76,8 @@ PARSERS: dict[str, tuple[str, str | None]] = {
     "dots": ("dots", None),
     "mimo": ("mimo", "mimo"),
     "inkling": ("inkling", "inkling"),
+    "kimi_k3": ("kimi_k3", "kimi_k3"),
+    "plamo_3": ("plamo3", "plamo3"),
     "gemma_4": ("gemma4", "gemma4"),
     "muse_glimmer": ("muse_glimmer", "muse_glimmer"),
 }

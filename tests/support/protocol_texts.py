@@ -115,6 +115,13 @@ Pieces = list[tuple[str, bool]]
 """Texts, and whether markers in them are markers."""
 
 
+def kind_of(value: Any) -> str:
+    """The type of a value of JSON."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "boolean"
+    return {str: "string", list: "array", dict: "object"}.get(type(value), "number")
+
+
 def _filled(text: str, number: int) -> str:
     """A text with its blanks filled in."""
     return text.replace("{number}", str(number * 7)).replace("{id}", f"call_{number}")
@@ -163,8 +170,8 @@ def rendered(
         else:
             for key, value in arguments.items():
                 written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                middle = form.pairs.text_middle if isinstance(value, str) else ""
-                middle = middle or form.pairs.middle
+                kind = kind_of(value)
+                middle = next(middle for kinds, middle in form.pairs.ways if kind in kinds)
                 made += [(form.pairs.begin + key + middle, True), (written, False), (form.pairs.end, True)]
         made.append((form.tail, True))
     if calls:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from .._core import Grammar, LogitreeError
-from ._protocol import Pairs
+from ._protocol import TYPES, Pairs
 from ._python import read_literal
 from ._tools import Tool, is_text, resolved
 
@@ -19,7 +19,6 @@ _COLON, _COMMA = re.compile(r"\s*(:)"), re.compile(r"\s*(,)")
 _OPENING = re.compile(r"\s*([\[{])")
 _CLOSING = re.compile(r"\s*()(?=[\]}]|\Z)")
 _CLOSING_BRACE, _CLOSING_BRACKET = re.compile(r"\s*(})\s*"), re.compile(r"\s*(\])\s*")
-_NO_TEXT = ["null", "boolean", "number", "array", "object"]
 _MAX_SPACE = 2
 """White space that a model may write between two pairs, where the form has any."""
 
@@ -42,12 +41,9 @@ def keyed_arguments(
             cannot write, with the place.
     """
     end = pairs.end.rstrip()
-    ways = [([*_NO_TEXT, "string"], pairs.middle)]
-    if pairs.text_middle:
-        ways = [(["string"], pairs.text_middle), (_NO_TEXT, pairs.middle)]
     form = {
         "begin": parts(pairs.begin),
-        "middles": [{"types": types, "parts": parts(middle)} for types, middle in ways],
+        "middles": [{"types": types, "parts": parts(middle)} for types, middle in pairs.ways],
         "end": parts(end) + ([] if end == pairs.end else [{"spaces": _MAX_SPACE}]),
         "excludes": [pairs.end.strip(), *ends],
         "named_only": True,
@@ -185,7 +181,7 @@ class Reader:
     @cached_property
     def _others(self) -> Grammar | None:
         """What is no text."""
-        return self._of(_NO_TEXT)
+        return self._of(TYPES[1:])
 
     def __call__(self, written: str, loaded: Any, is_json: bool) -> Any:
         """The value of a text that JSON reads as `loaded`, where it reads it."""

@@ -249,7 +249,7 @@ class _Writer:
         if frame is None:
             return rest
         # A parser takes all of an answer for content, so the end of the frame does not follow one.
-        end = self.literal(frame.end) if self.of._answer is None else None
+        end = self.literal(frame.end) if self.of._answer is None or self.protocol.content else None
         return rest | joined(self.literal(frame.begin), rest, end)
 
     def _parts(self) -> Grammar:
@@ -293,13 +293,13 @@ class _Writer:
         if answer is None:
             made = joined(self.literal(final.begin), self.until(final.end, self.stops))
         else:
-            if not self.marks.is_hard(self.marks.bound(final.end)):
+            if not self.marks.is_hard(self.marks.bound(final.end)[:1]):
                 message = f"{final.end!r} is text in this vocabulary, so an answer cannot be distinguished from its end"
                 raise error(ConstraintError, message, help="leave the answer out")
             made = joined(self.literal(final.begin), answer, self.literal(final.end))
         if calls is None:
             return made
-        called = calls(self._before_calls())
+        called = calls(self._opening())
         for block in others:
             before = joined(self.literal(block.begin), self.until(block.end, self.stops), self.literal(block.after))
             called = before.optional() + called
@@ -457,7 +457,10 @@ class _Writer:
 
     def until(self, end: str, excludes: Sequence[str]) -> Grammar:
         """Any text up to an end, and the end."""
-        token = self.marks.token(self.marks.bound(end))
+        bound = self.marks.bound(end)
+        token = self.marks.token(bound)
+        if token is None and ANY_TOKEN.search(bound):
+            return joined(any_text(tuple(excludes)), self.literal(end))
         mark: Any = end if token is None else {"type": "token", "token": token}
         others = [text for text in excludes if token is not None or text != end]
         content = {"type": "any_text", "excludes": others}

@@ -20,7 +20,7 @@ from ._forms import MAX_BEGINNING, bare, forms
 from ._marks import ANY_TOKEN, TOKEN_CHARACTERS, Marks
 from ._numbers import DECODER
 from ._parts import Content, Kind, Part, PartEnd, PartEvent, PartStart, PartText, Reasoning, Response, ToolCall
-from ._protocol import Protocol
+from ._protocol import TYPES, Protocol
 from ._python import read_keywords
 from ._tools import Tool
 
@@ -712,8 +712,9 @@ class Parser:
             return None
         self._begin("tool_call", name)
         arguments: dict[str, Any] = {}
-        between = bound(pairs.middle)
-        middles = [between, bound(pairs.text_middle)] if pairs.text_middle else [between]
+        ways = pairs.ways
+        middles = [bound(middle) for _, middle in ways]
+        between = middles[-1]
         stop = re.compile(f"[{re.escape(between.strip()[0])}{TOKEN_CHARACTERS}]")
         end = bound(pairs.end)
         search = _Search([end.strip(), *self._inner_enders])
@@ -735,13 +736,13 @@ class Parser:
                 yield from self._skip("\n")
             self._emit("".join(self._raw[before:]))
             reader = self._reader(name, key)
-            if pairs.text_middle:
-                reader, text = None, form == 1
+            if len(ways) > 1:
+                reader, text = None, ways[form][0] == TYPES[:1]
             else:
                 text = reader is not None and reader.is_text
             value: list[str] = []
             quote, first = "", ""
-            is_json = not text if pairs.text_middle or reader is None else not reader.may_be_text
+            is_json = not text if reader is None else not reader.may_be_text
             while True:
                 start = len(self._pieces)
                 if (yield from self._until(search)) != end.strip():

@@ -22,6 +22,10 @@ COMPACT = OBJECT.replace(" ", "")
 """The same without white space."""
 
 
+TYPES = ("string", "null", "boolean", "number", "array", "object")
+"""The types of JSON's values, texts first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """A text between two markers."""
@@ -60,13 +64,22 @@ class Pairs:
     begin: str
     """What comes before a key."""
     middle: str
-    """What comes between key and value."""
+    """What comes between key and value. `{type}` in it is the value's type: one of `TYPES`."""
     end: str
     """What comes after a value."""
     text_middle: str = ""
     """What comes between key and value where the value is a text; empty: `middle`, too."""
     python: Literal["", "words", "literals"] = ""
     """Whether a value may be `True`, `False` or `None`, or any of Python's literals, as well as JSON's."""
+
+    @property
+    def ways(self) -> tuple[tuple[tuple[str, ...], str], ...]:
+        """What comes between key and value, each with the types of the values."""
+        if "{type}" in self.middle:
+            return tuple(((type,), self.middle.replace("{type}", type)) for type in TYPES)
+        if self.text_middle:
+            return ((TYPES[:1], self.text_middle), (TYPES[1:], self.middle))
+        return ((TYPES, self.middle),)
 
 
 @dataclass(frozen=True, slots=True)

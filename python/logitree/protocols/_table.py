@@ -26,6 +26,7 @@ _INKLING = (
     "<|end_message|>",
 )
 _ATEM_END = "</atem:invoke>\n</atem:function_calls>"
+_RESPONSE = Block("<|open|>response<|sep|>", "<|close|>response<|sep|>")
 _TO = "<|channel|>commentary to=functions."
 _ROLE_TO = " to=functions."
 
@@ -140,6 +141,11 @@ def _elements(form: str, *more: str) -> tuple[str, ...]:
     return tuple(f"<{slash}{form.format(word)}>" for word in words for slash in ("", "/"))
 
 
+def _plamo(word: str) -> Block:
+    """An element of PLaMo's, whose markers are three tokens each or more."""
+    return Block(f"<|plamo:begin_{word}:plamo|>", f"<|plamo:end_{word}:plamo|>")
+
+
 def _dsml(name: str, models: tuple[str, ...], calls: str, invoke: str, parameter: str) -> Protocol:
     """DeepSeek's markup of calls, whose words differ between versions."""
     dsml = "｜DSML｜"
@@ -215,6 +221,44 @@ PROTOCOLS: tuple[Protocol, ...] = (
         turn_end=("<|content_model_end_sampling|>",),
         template=(("<|content_invoke_tool_json|>",),),
         tokens=(("<|content_invoke_tool_json|>", "<|end_message|>"),),
+    ),
+    Protocol(
+        name="kimi_k3",
+        models=("Kimi K3",),
+        markers=("<|open|>", "<|close|>", "<|sep|>"),
+        reasoning=Block("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+        content=(_RESPONSE, _RESPONSE),
+        calls=Calls(
+            trigger="<|open|>tools<|sep|>",
+            begin="<|open|>tools<|sep|>",
+            head='<|open|>call tool="',
+            middle='" index="{number}"<|sep|>',
+            tail="<|close|>call<|sep|>",
+            end="<|close|>tools<|sep|>",
+            prefix=_RESPONSE.begin + _RESPONSE.end,
+            pairs=Pairs('<|open|>argument key="', '" type="{type}"<|sep|>', "<|close|>argument<|sep|>"),
+        ),
+        frame=Block("", "<|close|>message<|sep|>"),
+        turn_end=("<|end_of_msg|>",),
+        template=(("<|open|>", "<|sep|>"),),
+        tokens=(("<|open|>", "<|close|>", "<|sep|>"),),
+    ),
+    Protocol(
+        name="plamo_3",
+        models=("PLaMo 3",),
+        markers=("<|plamo:begin_", "<|plamo:end_", ":plamo|>", "<|plamo:constrain|>", "<|plamo:msg|>"),
+        reasoning=_plamo("think"),
+        calls=Calls(
+            trigger=_plamo("tool_requests").begin,
+            begin=_plamo("tool_requests").begin,
+            head=_plamo("tool_request").begin + _plamo("tool_name").begin,
+            middle=_plamo("tool_name").end + _plamo("tool_arguments").begin + "<|plamo:constrain|>json<|plamo:msg|>",
+            tail=_plamo("tool_arguments").end + _plamo("tool_request").end,
+            end=_plamo("tool_requests").end,
+        ),
+        turn_end=("<|plamo:tag|>",),
+        template=(("begin_tool_requests", "<|plamo:"),),
+        tokens=(("<|plamo:begin_", "<|plamo:end_", ":plamo|>"),),
     ),
     Protocol(
         name="muse_glimmer",
