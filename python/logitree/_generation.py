@@ -153,6 +153,15 @@ class Generation(Generic[T]):
         return cast(T, value)
 
     @property
+    def captures(self) -> dict[str, str | list[str]]:
+        """What a grammar's rules captured of the answer, by name; `Grammar.captures` has the details.
+
+        Empty with another constraint, and where the output ended before its constraint was complete.
+        """
+        constraint = self._row.constraint
+        return (constraint.captures(self.answer) or {}) if isinstance(constraint, _core.Grammar) else {}
+
+    @property
     def spans(self) -> tuple[SpanValue, ...]:
         """The spans of a skeleton that have ended, in the order of their ends; none with another constraint."""
         self._finished()

@@ -56,7 +56,7 @@ pub use grammar::{BoundGrammar, GrammarLimits};
 pub use language::{ByteWalk, Bytewise};
 pub use matcher::{Constraint, Matcher};
 pub use query::{
-    accept_all, certain, count_allowed, count_closed, draft_masks, explain, fill, fill_batch,
+    accept_all, captures, certain, count_allowed, count_closed, draft_masks, explain, fill, fill_batch,
     shortest_ending, Certain, ExplainQuery, Explanation, Verdict,
 };
 pub use reachable::Completable;

@@ -113,6 +113,8 @@ pub struct Marks {
     /// After how many tokens an occurrence ends as soon as it can; at least 1. The token in which it begins counts only if it
     /// begins with it. Only of a rule that is a regular expression.
     pub max_tokens: Option<u32>,
+    /// The name under which the text of an occurrence is given (`captures` in logitree-constraint).
+    pub capture: Option<Arc<str>>,
 }
 
 impl Marks {
@@ -122,6 +124,11 @@ impl Marks {
     }
 }
 
+/// The texts of the tokens between which [`Rules::with_borders`] puts what the rule of this number captures.
+pub fn borders(number: usize) -> [String; 2] {
+    [format!("<{number}>"), format!("</{number}>")]
+}
+
 /// A grammar: rules and a start rule.
 #[derive(Debug, Clone)]
 pub struct Rules {
@@ -129,4 +136,26 @@ pub struct Rules {
     pub rules: Vec<Rule>,
     /// The start rule.
     pub start: RuleId,
+}
+
+impl Rules {
+    /// The same rules with each capture between two named tokens, [`borders`] of its number, and the names of the captures by
+    /// number. Tokens are not counted. `None` where nothing is captured.
+    pub fn with_borders(&self) -> Option<(Rules, Vec<Arc<str>>)> {
+        let (mut made, mut names) = (self.clone(), Vec::new());
+        for id in 0..self.rules.len() {
+            made.rules[id].marks = Marks::default();
+            let Some(name) = &self.rules[id].marks.capture else { continue };
+            let inner = RuleId::new(made.rules.len());
+            let border = |text: String| {
+                RuleBody::Tokens(TokenNames { tokens: vec![TokenName::Text(text)], negated: false })
+            };
+            let [begin, end] = borders(names.len()).map(border);
+            let outer = RuleBody::Seq(vec![begin, RuleBody::Ref(inner), end]);
+            let body = std::mem::replace(&mut made.rules[id].body, outer);
+            made.rules.push(Rule::new(self.rules[id].name.clone(), body));
+            names.push(Arc::clone(name));
+        }
+        (!names.is_empty()).then_some((made, names))
+    }
 }

@@ -3,6 +3,7 @@
 mod byte_tokens;
 #[doc(hidden)] // texts over a vocabulary of bytes, for tests and the bindings
 pub mod bytewise;
+mod captures;
 mod certain;
 mod drafts;
 mod ending;
@@ -10,6 +11,7 @@ mod explain;
 mod fill;
 
 pub(crate) use byte_tokens::ByteTokens;
+pub use captures::{captures, Capture};
 pub use certain::{certain, count_closed, Certain};
 pub use drafts::{accept_all, count_allowed, draft_masks};
 pub use ending::shortest_ending;

@@ -41,6 +41,8 @@ pub(super) struct Attributes<'t> {
     pub(super) ending: Option<Ending<'t>>,
     /// Maximum number of tokens, and where it is written.
     pub(super) max_tokens: Option<(u32, usize)>,
+    /// The name of what it captures; empty: the rule's.
+    pub(super) capture: Option<String>,
 }
 
 /// The value of a parameter, by that of the rule that uses it.

@@ -8,7 +8,7 @@ use super::parser::{Parser, Read};
 impl<'t> Parser<'t, '_> {
     /// Attributes up to their `]`.
     pub(super) fn attributes(&mut self) -> Read<Attributes<'t>> {
-        let (mut ending, mut max_tokens) = (None, None);
+        let (mut ending, mut max_tokens, mut capture) = (None, None, None);
         let mut seen: Vec<&str> = Vec::new();
         while !self.eat(b']') {
             let token = self.advance();
@@ -20,12 +20,13 @@ impl<'t> Parser<'t, '_> {
             }
             seen.push(key);
             let new = match (key, value) {
-                ("capture", None) if !has_value => None,
+                ("capture", None) if !has_value => {
+                    capture = Some(String::new());
+                    None
+                }
                 ("capture" | "stop_capture", value) => {
-                    if !matches!(value, Some(Value::Text { text, .. }) if !text.is_empty()) {
-                        let help = format!("write {key}=\"name\"");
-                        self.problems.add(at, format!("`{key}` has no name"), help);
-                    }
+                    let name = self.capture_name(key, value, at);
+                    capture = if key == "capture" { name } else { capture };
                     None
                 }
                 ("lazy", None) if !has_value => ending.is_none().then_some(Ending::Lazy),
@@ -61,7 +62,19 @@ impl<'t> Parser<'t, '_> {
         if seen.contains(&"stop_capture") && !seen.contains(&"stop") {
             self.problems.add(self.at(), "`stop_capture` without a stop", "add stop=\"...\"");
         }
-        Some(Attributes { ending, max_tokens })
+        Some(Attributes { ending, max_tokens, capture })
+    }
+
+    /// The name in `capture=` or `stop_capture=`.
+    fn capture_name(&mut self, key: &str, value: Option<Value<'t>>, at: usize) -> Option<String> {
+        match value {
+            Some(Value::Text { text, .. }) if !text.is_empty() => Some(text.to_string()),
+            _ => {
+                let help = format!("write {key}=\"name\"");
+                self.problems.add(at, format!("`{key}` has no name"), help);
+                None
+            }
+        }
     }
 
     /// What follows the `=` of an attribute: a value, or a number, if it is a count.

@@ -84,6 +84,7 @@ impl Compiler<'_> {
         self.parametric_rules(&mut scope);
         self.parameter = parameter;
         self.limit_tokens(items, &scope);
+        self.name_captures(items, &scope);
         let Some(&start) = scope.rules.get("start") else {
             if !self.problems.is_full() {
                 self.problems.add(at, "no rule \"start\"", "define it: start: ...");
@@ -110,6 +111,19 @@ impl Compiler<'_> {
             if !id.is_some_and(|id| limit_tokens(&mut self.rules, id, most, &mut { usize::MAX })) {
                 let message = format!("`max_tokens` of the rule \"{}\", which is no terminal", rule.name);
                 self.problems.add(at, message, "give it to a rule of terminals");
+            }
+        }
+    }
+
+    /// Marks the rules whose texts are captured. All rules are compiled.
+    fn name_captures(&mut self, items: &[Item], scope: &Scope) {
+        for item in items {
+            let Item::Rule(rule) = item else { continue };
+            let Some(name) = &rule.attributes.capture else { continue };
+            let name = if name.is_empty() { rule.name } else { name };
+            let made = scope.parametric.get(rule.name).into_iter().flat_map(|rule| rule.made.values());
+            for id in made.chain(scope.rules.get(rule.name)) {
+                self.rules[id.index()].marks.capture = Some(name.into());
             }
         }
     }

@@ -10,13 +10,13 @@ mod tags;
 
 use std::sync::Arc;
 
-use logitree::constraint::{query::bytewise, BoundGrammar, Constraint as _, GrammarLimits};
+use logitree::constraint::{captures, query::bytewise, BoundGrammar, Constraint as _, GrammarLimits};
 use logitree::grammar::ast::{Grammar, Syntax};
 use logitree::grammar::json_schema::SchemaOptions;
 use logitree::{Error, TokenId};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyString};
 
 use crate::base::{operator, PyConstraint};
 use crate::constraint::text_bytes;
@@ -446,6 +446,32 @@ impl PyGrammar {
             bytewise::matches(&bound, &text)
         };
         py.detach(matches).map_err(to_py)
+    }
+
+    /// What rules with the attribute `capture` of Lark captured of a whole text, by name: a text, or a list of texts where a
+    /// name captured several; None if the text does not match. Of several ways to read the text, the one whose captures
+    /// begin first and are longest. ConstraintError if the grammar names tokens; LimitError for more than a mebibyte, or
+    /// if the search takes too long.
+    fn captures<'py>(
+        &self,
+        py: Python<'py>,
+        text: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let text = text_bytes(text, "text")?;
+        let found = py.detach(|| captures(&*self.part.rules()?, &text)).map_err(to_py)?;
+        let Some(found) = found else { return Ok(None) };
+        let made = PyDict::new(py);
+        for (name, place) in &found {
+            let text = PyString::new(py, &String::from_utf8_lossy(&text[place.clone()])).into_any();
+            match made.get_item(&**name)? {
+                None => made.set_item(&**name, text)?,
+                Some(known) => match known.cast_into::<PyList>() {
+                    Ok(list) => list.append(text)?,
+                    Err(first) => made.set_item(&**name, PyList::new(py, [first.into_inner(), text])?)?,
+                },
+            }
+        }
+        Ok(Some(made))
     }
 
     /// What was dropped from its schemas with `lenient=True`.
