@@ -102,7 +102,7 @@ def test_logits_are_those_of_transformers_without_a_cache(engine: Engine) -> Non
     close([session.evaluate([9])], [[5, 9]])
 
 
-def test_long_prompts_are_evaluated_in_parts(request: pytest.FixtureRequest, engine: Engine) -> None:
+def test_long_prompts_are_evaluated_in_parts(engine: Engine) -> None:
     prompt = [3 + i % 200 for i in range(50)]
     before = engine.session().evaluate(prompt).copy()
     engine._cached._pass_tokens, kept = 7, engine._cached._pass_tokens  # type: ignore[attr-defined]
@@ -194,7 +194,7 @@ def test_a_model_that_fails_is_an_engine_error_and_goes_on(kind: str, request: p
     close([session.evaluate([12])], [[10, 11, 12]])
 
 
-def test_numbers_out_of_range(onnx_folder: Path, folder: Path) -> None:
+def test_numbers_out_of_range(onnx_folder: Path) -> None:
     from logitree.engines.onnx import OnnxGenAI
 
     for given in ({"n_ctx": 0}, {"n_ctx": CONTEXT + 1}, {"n_batch": 0}):
@@ -237,6 +237,7 @@ def test_folders_that_cannot_be_read(onnx_folder: Path, folder: Path, tmp_path: 
 
 def test_what_mlx_does_not_run(folder: Path, tmp_path: Path) -> None:
     pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
+    pytest.importorskip("mlx.core", reason="MLX is not installed: on Linux, mlx[cpu]")
     from logitree.engines.mlx import MlxLm
 
     assert MlxLm.load(folder).n_ctx == CONTEXT

@@ -20,7 +20,8 @@ import pytest
 
 import logitree as lt
 import sglang_model
-from sglang_model import SCHEMA, started
+from sglang_model import started
+from small_object import SCHEMA, is_object
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 sglang_model.require()
@@ -59,17 +60,6 @@ def drawn(manager: Any, request: Any, rng: random.Random, limit: int = 200) -> s
     assert isinstance(request.finished_reason, FINISH_MATCHED_TOKEN)
     assert request.output_ids[-1] in ends
     return vocabulary.decode(list(request.output_ids[:-1])).decode()
-
-
-def is_object(text: str) -> bool:
-    value = json.loads(text)
-    return (
-        set(value) <= set(SCHEMA["properties"])
-        and isinstance(value["name"], str)
-        and len(value["name"]) <= 8
-        and 0 <= value["n"] <= 99
-        and isinstance(value.get("on", True), bool)
-    )
 
 
 def begins_with_a_call(text: str) -> bool:

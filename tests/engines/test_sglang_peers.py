@@ -16,7 +16,8 @@ import pytest
 
 import logitree as lt
 import sglang_model
-from sglang_model import SCHEMA, started
+from sglang_model import started
+from small_object import SCHEMA
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 sglang_model.require()

@@ -18,6 +18,7 @@ import pytest
 
 import logitree as lt
 import vllm_model
+from small_object import SCHEMA, is_object
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 vllm_model.require()
@@ -32,16 +33,6 @@ from vllm.v1.structured_output import StructuredOutputManager  # noqa: E402
 
 from logitree.engines.vllm import LogitreeBackend, LogitreeGrammar, register  # noqa: E402
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 8},
-        "n": {"type": "integer", "minimum": 0, "maximum": 99},
-        "on": {"type": "boolean"},
-    },
-    "required": ["name", "n"],
-    "additionalProperties": False,
-}
 TAG = {
     "structures": [{"begin": "<call>", "schema": SCHEMA, "end": "</call>"}],
     "triggers": ["<call>"],
@@ -99,17 +90,6 @@ def drawn(manager: Any, request: Request, rng: random.Random, limit: int = 200) 
         assert len(tokens) < limit
     assert tokens[-1] in vocabulary.end_tokens
     return vocabulary.decode(tokens[:-1]).decode()
-
-
-def is_object(text: str) -> bool:
-    value = json.loads(text)
-    return (
-        set(value) <= set(SCHEMA["properties"])
-        and isinstance(value["name"], str)
-        and len(value["name"]) <= 8
-        and 0 <= value["n"] <= 99
-        and isinstance(value.get("on", True), bool)
-    )
 
 
 KINDS: dict[str, tuple[dict[str, Any], Callable[[str], bool]]] = {

@@ -16,18 +16,6 @@ import pytest
 
 import data_files
 
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "name": {"type": "string", "maxLength": 8},
-        "n": {"type": "integer", "minimum": 0, "maximum": 99},
-        "on": {"type": "boolean"},
-    },
-    "required": ["name", "n"],
-    "additionalProperties": False,
-}
-"""A schema of the tests."""
-
 
 def require() -> None:
     """Skips the module that calls it where SGLang is not installed, or this package is not as SGLang finds it."""

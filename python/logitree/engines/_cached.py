@@ -1,4 +1,4 @@
-"""Sequences over one cache: a session begins where the cache and its prompt agree."""
+"""Engines that keep one cache of a sequence: a session begins where the cache and its prompt agree."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from .._arguments import whole
 from .._errors import EngineError
+from ._engine import Engine
 from ._rows import checked_tokens
-from ._session import ContextFull, Logits, Session
+from ._session import ContextFull, InTurns, Logits, Session
 
 
 class CachedSequence(ABC):
@@ -118,3 +120,37 @@ class CachedSession(Session):
         if not 0 <= n <= len(self._tokens):
             raise EngineError(f"cannot roll back {n} of {len(self._tokens)} tokens")
         del self._tokens[len(self._tokens) - n :]
+
+
+class CachedEngine(Engine):
+    """An engine whose sessions are sequences over one cache. A class sets `_cached` to its first `_new_cache()`."""
+
+    _cached: CachedSequence
+
+    @abstractmethod
+    def _new_cache(self) -> CachedSequence:
+        """An empty cache of the model."""
+
+    def session(self) -> Session:
+        """A new, empty sequence. What the cache holds is reused as far as the new sequence begins alike."""
+        return CachedSession(self._cached)
+
+    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> Session:
+        """Rows with a cache each, evaluated in turns; docs of `Engine.batch_session`."""
+        if forks or rows is None:
+            return super().batch_session(rows, tokens, forks=forks)
+        return InTurns([CachedSession(self._new_cache()) for _ in range(rows)])
+
+
+def check_sizes(n_ctx: int | None, n_batch: int | None, trained: int | None) -> None:
+    """Checks what a caller asks for. `trained`: tokens that the model was trained for; None: it does not say.
+
+    Raises:
+        EngineError: a number below 1, or more context than the model was trained for.
+        TypeError: it is no whole number.
+    """
+    for name, given in (("n_ctx", n_ctx), ("n_batch", n_batch)):
+        if given is not None and whole(given, name, "give a whole number") < 1:
+            raise EngineError(f"{name} is {given}", help="use 1 or more")
+    if n_ctx is not None and trained is not None and n_ctx > trained:
+        raise EngineError(f"n_ctx is {n_ctx}, the model was trained for {trained}", help=f"use {trained} or less")

@@ -12,19 +12,18 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._arguments import whole
 from .._errors import EngineError
 from .._vocabulary import cut, model_name
-from ._cached import CachedSequence, CachedSession
+from ._cached import CachedEngine, CachedSequence, check_sizes
 from ._paths import folder_without_model, missing_model
-from ._session import InTurns, Logits, Session
+from ._session import Logits
 from ._tokenizer_engine import TokenizerEngine
 
 PASS_TOKENS = 512
 """Tokens of one pass, where nothing else is asked for: what mlx-lm's own server takes for a prompt is 2048."""
 
 
-class MlxLm(TokenizerEngine):
+class MlxLm(CachedEngine, TokenizerEngine):
     """A language model of mlx-lm.
 
     Args:
@@ -44,16 +43,12 @@ class MlxLm(TokenizerEngine):
     ) -> None:
         if not callable(model) or not hasattr(model, "layers"):
             raise EngineError(f"cannot run a {type(model).__name__}", help="give what mlx_lm.load returns")
-        for name, given in (("n_ctx", n_ctx), ("n_batch", n_batch)):
-            if given is not None and whole(given, name, "give a whole number") < 1:
-                raise EngineError(f"{name} is {given}", help="use 1 or more")
         self.model = model
         """What evaluates the tokens."""
         self.tokenizer = getattr(tokenizer, "_tokenizer", tokenizer)  # mlx-lm wraps that of transformers
         self._ends = tuple(getattr(tokenizer, "eos_token_ids", ()))
         trained = getattr(getattr(model, "args", None), "max_position_embeddings", None)
-        if n_ctx is not None and trained is not None and n_ctx > trained:
-            raise EngineError(f"n_ctx is {n_ctx}, the model was trained for {trained}", help=f"use {trained} or less")
+        check_sizes(n_ctx, n_batch, trained)
         self.n_ctx: int | None = trained if n_ctx is None else n_ctx
         """Tokens of one sequence; None: the model does not say."""
         self.n_batch = n_batch
@@ -95,16 +90,6 @@ class MlxLm(TokenizerEngine):
         vocabulary = _core.Vocabulary.from_transformers(self._tokenizer())
         ends = sorted({*vocabulary.end_tokens, *self._ends})
         return cut(vocabulary.replace(end_tokens=ends), self._size)
-
-    def session(self) -> Session:
-        """A new, empty sequence. What the cache holds is reused as far as the new sequence begins alike."""
-        return CachedSession(self._cached)
-
-    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> Session:
-        """Rows with a cache each, evaluated in turns; docs of `Engine.batch_session`."""
-        if forks or rows is None:
-            return super().batch_session(rows, tokens, forks=forks)
-        return InTurns([CachedSession(self._new_cache()) for _ in range(rows)])
 
     def __repr__(self) -> str:
         return f"MlxLm({self.name!r})"

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from .. import _core
-from .._arguments import whole
 from .._errors import EngineError
 from .._vocabulary import cut
-from ._cached import CachedSequence, CachedSession
-from ._engine import Engine, Messages
+from ._cached import CachedEngine, CachedSequence, check_sizes
+from ._engine import Messages
 from ._messages import read_messages
 from ._paths import missing_model
-from ._session import InTurns, Logits, Session
+from ._session import Logits
 
 DEFAULT_CONTEXT = 4096
 """Tokens of one sequence when none are asked for and the model was trained for at least as many: the runtime takes the
@@ -30,7 +29,7 @@ PASS_TOKENS = 512
 """Tokens of one pass, where nothing else is asked for."""
 
 
-class OnnxGenAI(Engine):
+class OnnxGenAI(CachedEngine):
     """A model of ONNX Runtime GenAI, on the devices that its genai_config.json names.
 
     Args:
@@ -46,9 +45,6 @@ class OnnxGenAI(Engine):
     n_batch: int
 
     def __init__(self, folder: str | os.PathLike[str], *, n_ctx: int | None = None, n_batch: int = PASS_TOKENS) -> None:
-        for name, given in (("n_ctx", n_ctx), ("n_batch", n_batch)):
-            if given is not None and whole(given, name, "give a whole number") < 1:
-                raise EngineError(f"{name} is {given}", help="use 1 or more")
         path = Path(folder)
         settings = _settings(path)
         self._folder, self._module = path, _runtime()
@@ -61,8 +57,7 @@ class OnnxGenAI(Engine):
             raise EngineError(
                 f"genai_config.json has no usable {error}", place=str(path), help="build the model again"
             ) from error
-        if n_ctx is not None and n_ctx > trained:
-            raise EngineError(f"n_ctx is {n_ctx}, the model was trained for {trained}", help=f"use {trained} or less")
+        check_sizes(n_ctx, n_batch, trained)
         self.n_ctx = n_ctx or min(trained, DEFAULT_CONTEXT)
         """Tokens of one sequence."""
         self.n_batch = n_batch
@@ -135,16 +130,6 @@ class OnnxGenAI(Engine):
                 # The runtime raises what its own Jinja says.
                 raise EngineError(f"the folder's chat template refuses these messages: {error}") from error
         return [int(token) for token in self._encoder.encode(text)]
-
-    def session(self) -> Session:
-        """A new, empty sequence. What the cache holds is reused as far as the new sequence begins alike."""
-        return CachedSession(self._cached)
-
-    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> Session:
-        """Rows with a cache each, evaluated in turns; docs of `Engine.batch_session`."""
-        if forks or rows is None:
-            return super().batch_session(rows, tokens, forks=forks)
-        return InTurns([CachedSession(self._new_cache()) for _ in range(rows)])
 
     def __repr__(self) -> str:
         return f"OnnxGenAI({self.name!r})"

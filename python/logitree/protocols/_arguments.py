@@ -137,9 +137,9 @@ class _Unquoted:
         bracket = self._read(_OPENING)
         if bracket is None:
             word = (self._read(_WORD) or "").strip()
-            made, is_literal = read_literal(word)
             if not word:
                 raise ValueError("no value")
+            made, is_literal = read_literal(word)
             return made if is_literal else word
         made = self.pairs() if bracket == "{" else self._items()
         if self._read(_CLOSING_BRACE if bracket == "{" else _CLOSING_BRACKET) is None:

@@ -12,13 +12,22 @@ use logitree_tokens::vocabulary::{Builder, TokenKind, Vocabulary, VocabularyOpti
 /// Never: 256 tokens of one byte are a vocabulary.
 pub fn vocabulary() -> &'static Arc<Vocabulary> {
     static BYTES: OnceLock<Arc<Vocabulary>> = OnceLock::new();
-    BYTES.get_or_init(|| {
-        let mut builder = Builder::with_capacity(256, 256);
-        for byte in 0..=u8::MAX {
-            builder.push(TokenKind::Byte, &[byte]).expect("a byte is a token");
-        }
-        Arc::new(builder.build(VocabularyOptions::default()).expect("256 tokens are a vocabulary"))
-    })
+    BYTES.get_or_init(|| Arc::new(with_controls([]).expect("256 tokens are a vocabulary")))
+}
+
+/// The same with control tokens of these names after the bytes.
+///
+/// # Errors
+/// [`ErrorKind::Limit`] for more names than a vocabulary has tokens.
+pub(super) fn with_controls(names: impl IntoIterator<Item = String>) -> Result<Vocabulary> {
+    let mut builder = Builder::with_capacity(256, 256);
+    for byte in 0..=u8::MAX {
+        builder.push(TokenKind::Byte, &[byte])?;
+    }
+    for name in names {
+        builder.push(TokenKind::Control, name.as_bytes())?;
+    }
+    builder.build(VocabularyOptions::default())
 }
 
 /// Whether the whole of `text` matches a grammar that is bound to [`vocabulary`]. Tokens are not counted.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
+use super::bytewise::with_controls;
 use crate::grammar::{BoundGrammar, GrammarLimits};
 use crate::{Error, ErrorKind, Matcher, Result, TokenId};
 use logitree_grammar::rules::{borders, Rules};
-use logitree_tokens::vocabulary::{Token, TokenKind, Vocabulary, VocabularyOptions};
 
 /// A text may have so many bytes.
 const MAX_BYTES: usize = 1 << 20;
@@ -31,10 +31,7 @@ pub fn captures(rules: &Rules, text: &[u8]) -> Result<Option<Vec<Capture>>> {
         return Err(limit(format!("captures of {} bytes, more than {MAX_BYTES}", text.len())));
     }
     let Some((rules, names)) = rules.with_borders() else { return Ok(Some(Vec::new())) };
-    let byte = |byte| Token { bytes: vec![byte], kind: TokenKind::Byte };
-    let border = |text: String| Token { bytes: text.into(), kind: TokenKind::Control };
-    let tokens = (0..=255).map(byte).chain((0..names.len()).flat_map(borders).map(border));
-    let vocabulary = Arc::new(Vocabulary::new(tokens, VocabularyOptions::default())?);
+    let vocabulary = Arc::new(with_controls((0..names.len()).flat_map(borders))?);
     let grammar = BoundGrammar::new(Arc::new(rules), &vocabulary, Some(&[]), GrammarLimits::default())?;
     let mut matcher = grammar.matcher()?;
     let Some(path) = path(&mut *matcher, text)? else { return Ok(None) };

@@ -39,8 +39,8 @@ struct Visited {
     from: Option<(usize, TokenId)>,
 }
 
-/// The tokens of the shortest continuation, in bytes (a token that matters as itself is one), after which `matcher` is accepting; empty where it is. The matcher
-/// is unchanged. Must equal a breadth-first search over all continuations. Where few spellings are allowed, the shortest
+/// The tokens of the shortest continuation, in bytes (a token that matters as itself is one), after which `matcher` is
+/// accepting; empty where it is. The matcher is unchanged. Must equal a breadth-first search over all continuations. Where few spellings are allowed, the shortest
 /// text in any spelling is found first, and then its tokens: most tokens of one byte are not allowed there. That ending
 /// is short, and not always the shortest.
 ///

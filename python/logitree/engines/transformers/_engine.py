@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from ... import _core
-from ..._arguments import whole
 from ..._errors import EngineError
 from ..._vocabulary import cut, model_name
-from .._cached import CachedSession
+from .._cached import CachedEngine, check_sizes
 from .._paths import folder_without_model, missing_model
-from .._session import InTurns, Session
+from .._session import Session
 from .._tokenizer_engine import TokenizerEngine
 from .._trees import Evaluated, Read
 from ._continuations import tree_logits
@@ -27,7 +26,7 @@ _MAX_CONTEXT = 10**9
 """A larger `model_max_length` means that the tokenizer sets no limit."""
 
 
-class Transformers(TokenizerEngine):
+class Transformers(CachedEngine, TokenizerEngine):
     """A causal language model of transformers.
 
     Args:
@@ -43,6 +42,7 @@ class Transformers(TokenizerEngine):
 
     n_batch: int
     beam_rows = None
+    _cached: ModelCache
 
     def __init__(
         self, model: Any, tokenizer: Any = None, *, n_ctx: int | None = None, n_batch: int | None = None
@@ -52,12 +52,8 @@ class Transformers(TokenizerEngine):
         self.model, self.tokenizer = model, tokenizer
         self.name = model_name(str(getattr(model.config, "name_or_path", "") or "")) or type(model).__name__
         """What to call the model."""
-        for name, given in (("n_ctx", n_ctx), ("n_batch", n_batch)):
-            if given is not None and whole(given, name, "give a whole number") < 1:
-                raise EngineError(f"{name} is {given}", help="use 1 or more")
         trained = _context(self.runner.config, tokenizer)
-        if n_ctx is not None and trained is not None and n_ctx > trained:
-            raise EngineError(f"n_ctx is {n_ctx}, the model was trained for {trained}", help=f"use {trained} or less")
+        check_sizes(n_ctx, n_batch, trained)
         self.n_ctx: int | None = trained if n_ctx is None else n_ctx
         """Tokens of one sequence; None: neither model nor tokenizer says."""
         usual = PASS_TOKENS_CPU if self.runner.device.type == "cpu" else PASS_TOKENS_DEVICE
@@ -120,10 +116,6 @@ class Transformers(TokenizerEngine):
         """
         return vocabulary_of(self._tokenizer(), self.model)
 
-    def session(self) -> Session:
-        """A new, empty sequence. What the cache holds is reused as far as the new sequence begins alike."""
-        return CachedSession(self._cached)
-
     def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> Session:
         """A new session of at most `rows` rows, with a cache of its own, which grows as they do.
 
@@ -135,7 +127,7 @@ class Transformers(TokenizerEngine):
             raise EngineError(f"a session of {rows} rows", help="use 1 or more")
         if rows is None or forks or self.runner.is_padded:
             return TransformersRows(self, rows)
-        return InTurns([CachedSession(self._new_cache()) for _ in range(rows)])
+        return super().batch_session(rows, tokens)
 
     def tree_logits(
         self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
