@@ -120,7 +120,7 @@ test-sglang:  ## the tests with SGLang's own grammar classes, which need no GPU 
 test-llama-oldest:  ## the tests of LlamaCpp with the oldest llama-cpp-python that the extra allows (in .venv-llama-oldest)
 	@$(ready) llama-oldest
 	.venv-llama-oldest/bin/python -m pytest tests/engines/test_engine_llama.py tests/engines/test_engine_llama_beams.py \
-		tests/engines/test_llama_sampler.py
+		tests/engines/test_llama_sampler.py tests/engines/test_llama_cpp_python.py
 
 wheel:  ## an sdist and this platform's wheel of it in dist, tried in an empty environment
 	@$(ready) wheel

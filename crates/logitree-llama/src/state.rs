@@ -277,6 +277,11 @@ impl Work {
                     return Err(Error::new(ErrorKind::Logits, message)
                         .help("put it before samplers that cut candidates, such as top_k"));
                 }
+                if !candidates.list().iter().any(|candidate| candidate.logit > f32::NEG_INFINITY) {
+                    let message = "every allowed token has the logit -inf or NaN";
+                    return Err(Error::new(ErrorKind::Logits, message)
+                        .help("look at the model's logits, and at what changed them before this sampler"));
+                }
                 if *is_greedy {
                     candidates.select_largest();
                 }
