@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._errors import EngineError
+from ._llama_cpp_threads import Cores
 from ._session import ContextFull, Logits
 
 CPU_ROWS = 63
@@ -37,6 +38,7 @@ class Context:
         self.n_batch = int(lib.llama_n_batch(context))
         self.at_once = self.n_batch if lib.llama_supports_gpu_offload() else min(self.n_batch, CPU_ROWS)
         """The most tokens of a batch of several sequences."""
+        self._cores = Cores(int(lib.llama_n_threads(context)))
         self._batch = lib.llama_batch_init(self.n_batch, 0, sequences)
         weakref.finalize(self, lib.llama_batch_free, self._batch)
         address = ctypes.cast(lib.llama_get_logits_ith, ctypes.c_void_p).value or 0
@@ -58,7 +60,8 @@ class Context:
             batch.n_seq_id[i] = len(sequences)
             for at, sequence in enumerate(sequences):
                 batch.seq_id[i][at] = sequence
-        code = int(self.lib.llama_decode(self.raw, batch))
+        with self._cores:
+            code = int(self.lib.llama_decode(self.raw, batch))
         if code == 1:
             raise ContextFull
         if code:

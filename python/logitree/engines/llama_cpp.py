@@ -28,6 +28,7 @@ from ._costs import PassCosts
 from ._engine import Engine, Messages
 from ._llama_cpp_context import Context
 from ._llama_cpp_rows import Cells, LlamaRows, Sizes
+from ._llama_cpp_threads import library
 from ._llama_cpp_tree import SEQUENCES, tree_logits
 from ._messages import read_messages
 from ._paths import missing_model
@@ -112,7 +113,7 @@ class LlamaCpp(Engine):
         on_load: OnLoad | None = None,
         verbose: bool = False,
     ) -> None:
-        self._lib = lib = _library()
+        self._lib = lib = library()
         self._llama: Any = None
         self._contexts: list[weakref.finalize[..., Any]] = []
         """What frees the contexts of beam sessions: they go before the model."""
@@ -527,14 +528,6 @@ def bundled_model() -> Path | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     return next((p for place in spec.submodule_search_locations for p in sorted(Path(place).glob("*.gguf"))), None)
-
-
-def _library() -> Any:
-    try:
-        import llama_cpp
-    except ImportError as error:
-        raise EngineError(f"llama-cpp-python is not usable: {error}", help="pip install 'logitree[llama]'") from error
-    return llama_cpp
 
 
 def _checked_path(model: str | os.PathLike[str]) -> Path:

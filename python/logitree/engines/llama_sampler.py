@@ -7,7 +7,6 @@ no Python runs. docs/llama-sampler.md has the guide.
 from __future__ import annotations
 
 import ctypes
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, Literal
 from .. import _core
 from .._constraint import bind
 from .._errors import EngineError
+from ._llama_cpp_threads import library
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class LlamaSampler:
         ):
             if value not in known:
                 raise EngineError(f"{name} is {value!r}", help=f'give "{known[0]}" or "{known[1]}"')
-        self._lib = lib = _library()
+        self._lib = lib = library()
         tokenize: Callable[[str], list[int]] | None = None
         if not isinstance(vocabulary, _core.Vocabulary):
             llm, vocabulary = vocabulary, _core.Vocabulary.from_llama(vocabulary)
@@ -246,15 +246,6 @@ class Attachment:
         self.detach()
         if error is None:
             self.sampler.check()
-
-
-def _library() -> Any:
-    """llama_cpp's low-level functions."""
-    try:
-        return importlib.import_module("llama_cpp")
-    except ImportError as error:
-        help = 'install it: pip install "logitree[llama]"'
-        raise EngineError("llama-cpp-python is not installed", help=help) from error
 
 
 def _address(lib: Any, name: str) -> int:

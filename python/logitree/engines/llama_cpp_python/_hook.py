@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Any
@@ -13,6 +12,7 @@ from ..._constraint import Context, constraint_of
 from ..._core import Constraint, Grammar
 from ..._errors import EngineError
 from ..._spelling import Tokenization, bind_spelled, read_tokenization
+from .._llama_cpp_threads import Cores, library
 from .._requests import SECONDS
 from ..llama_cpp import LlamaCpp
 from ..llama_sampler import LlamaSampler
@@ -46,8 +46,8 @@ def hook(llm: Any, *, tokenization: Tokenization = "auto") -> Hook:
         EngineError: it is no `llama_cpp.Llama` of a supported version, or it is hooked already.
         ConstraintError: an unknown tokenization.
     """
-    library = _library()
-    if not isinstance(llm, library.Llama) or any(not callable(getattr(llm, name, None)) for name in _METHODS):
+    llama_cpp = library()
+    if not isinstance(llm, llama_cpp.Llama) or any(not callable(getattr(llm, name, None)) for name in _METHODS):
         help = "give a llama_cpp.Llama of llama-cpp-python 0.3.17 or newer"
         raise EngineError(f"cannot hook a {type(llm).__name__}", help=help)
     if _is_hooked(type(llm)):
@@ -74,14 +74,14 @@ def hook_all(*, tokenization: Tokenization = "auto") -> Hook:
         EngineError: llama-cpp-python is missing, or it is hooked already.
         ConstraintError: an unknown tokenization.
     """
-    library = _library()
-    kind = library.Llama
+    llama_cpp = library()
+    kind = llama_cpp.Llama
     if _is_hooked(kind):
         raise EngineError("llama_cpp.Llama is hooked already", help="once is enough; Hook.unhook ends it")
-    library.Llama = hooked(kind, read_tokenization(tokenization))
+    llama_cpp.Llama = hooked(kind, read_tokenization(tokenization))
 
     def unhook() -> None:
-        library.Llama = kind
+        llama_cpp.Llama = kind
 
     return Hook(unhook)
 
@@ -134,8 +134,10 @@ def hooked(kind: Any, tokenization: Tokenization) -> Any:
             return made
 
         def eval(self, tokens: Sequence[int]) -> None:
-            run = model_of(self).running
-            super().eval(tokens if run is None else [*tokens, *run.forced(self, len(tokens))])
+            model = model_of(self)
+            run = model.running
+            with model.cores:
+                super().eval(tokens if run is None else [*tokens, *run.forced(self, len(tokens))])
 
         def sample(self, *args: Any, idx: int | None = None, **named: Any) -> int:
             run = model_of(self).running
@@ -160,6 +162,7 @@ class _Model:
 
     def __init__(self, llm: Any) -> None:
         self.engine = LlamaCpp(llm)
+        self.cores = Cores(llm.n_threads)
         self.running: _Run | None = None
         """The generation that is between two of its tokens now."""
         self._tokenization: Tokenization = llm._logitree_tokenization
@@ -252,7 +255,7 @@ class _Processors(list[Any]):
 
 def _constraint(grammar: Any) -> Constraint:
     """What `grammar=` means."""
-    if isinstance(grammar, _library().LlamaGrammar):
+    if isinstance(grammar, library().LlamaGrammar):
         return _gbnf(grammar._grammar, grammar._root)
     return constraint_of(grammar)
 
@@ -260,11 +263,3 @@ def _constraint(grammar: Any) -> Constraint:
 @functools.lru_cache(maxsize=16)
 def _gbnf(text: str, root: str) -> Grammar:
     return Grammar.gbnf(text, root=root)
-
-
-def _library() -> Any:
-    try:
-        return importlib.import_module("llama_cpp")
-    except ImportError as error:
-        help = 'install it: pip install "logitree[llama]"'
-        raise EngineError(f"llama-cpp-python is not usable: {error}", help=help) from error

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._core import LogitreeError
 from ..._errors import EngineError
+from .._llama_cpp_threads import library
 from ._hook import hook_all
 
 
@@ -23,8 +24,8 @@ def main() -> None:
         EngineError: llama-cpp-python or what its server needs is missing.
     """
     hook_all()
-    library: Any = importlib.import_module("llama_cpp")
-    library.ChatCompletionRequestResponseFormat = library.ChatCompletion = dict[str, Any]
+    llama_cpp = library()
+    llama_cpp.ChatCompletionRequestResponseFormat = llama_cpp.ChatCompletion = dict[str, Any]
     try:
         server: Any = importlib.import_module("llama_cpp.server.__main__")
         app: Any = importlib.import_module("llama_cpp.server.app")
