@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import logitree as lt
-from logitree.engines.transformers import ConstraintLogitsProcessor, Transformers
-from tiny_models import alone, tiny, tokenizer, torch
+from logitree.engines.transformers import ConstraintLogitsProcessor, ConstraintStoppingCriteria, Transformers
+from tiny_models import alone, tiny, tokenizer, torch, transformers
 
 pytestmark = pytest.mark.peers
 
@@ -150,6 +150,105 @@ def test_speculation_changes_nothing() -> None:
             run.generate(**prompts, logits_processor=[processor], max_new_tokens=40, do_sample=False, **options)
         )
     assert torch.equal(*found)
+
+
+def test_an_assistant_changes_nothing() -> None:
+    run, prompts = tiny("llama", WIDTH, 128), encoded(PROMPTS[:1])
+    found = []
+    for options in ({}, {"assistant_model": tiny("llama", WIDTH, 128, hidden=16)}):
+        processor = ConstraintLogitsProcessor(re.compile("(the |mat |yes ){4}"), TOKENIZER)
+        found.append(
+            run.generate(**prompts, logits_processor=[processor], max_new_tokens=40, do_sample=False, **options)
+        )
+    assert torch.equal(*found)
+
+
+def test_a_streamer_gets_the_text() -> None:
+    prompts = encoded(PROMPTS[:1])
+    streamer = transformers.TextIteratorStreamer(TOKENIZER, skip_prompt=True, skip_special_tokens=True)
+    processor = ConstraintLogitsProcessor(SCHEMA, TOKENIZER)
+    out = tiny("llama", WIDTH, 128).generate(
+        **prompts, logits_processor=[processor], streamer=streamer, do_sample=False, max_new_tokens=60
+    )
+    said = "".join(streamer)
+    assert is_json(said)
+    assert [said] == outputs(out, prompts["input_ids"].shape[1])
+
+
+def test_a_pipeline_takes_the_processor() -> None:
+    pipeline = transformers.pipeline("text-generation", model=tiny("llama", WIDTH, 128), tokenizer=TOKENIZER)
+    made = pipeline(
+        PROMPTS[0],
+        logits_processor=[ConstraintLogitsProcessor(TEXTS, TOKENIZER)],
+        return_full_text=False,
+        do_sample=True,
+        max_new_tokens=20,
+    )
+    assert made[0]["generated_text"] in TEXTS
+
+
+# -- a chain, and the end
+
+
+@pytest.mark.parametrize("samples", [True, False])
+def test_a_chain_picks_each_rows_tokens(samples: bool) -> None:
+    run, prompts = tiny("llama", WIDTH, 128), encoded()
+    chain = lt.Chain([lt.samplers.penalties(repeat=1.4), lt.samplers.temp(1.6), lt.samplers.dist(11)])
+    processor = ConstraintLogitsProcessor([PATTERN, None, SCHEMA], TOKENIZER, chain=chain)
+    out = run.generate(**prompts, logits_processor=[processor], do_sample=samples, max_new_tokens=30)
+    rows = out[:, prompts["input_ids"].shape[1] :].tolist()
+    for prompt, constraint, own, row in zip(PROMPTS, (PATTERN, None, SCHEMA), chain.sequences(3), rows, strict=True):
+        ids = TOKENIZER(prompt)["input_ids"]
+        for token in ids:
+            own.accept(token)
+        grammar = lt.Grammar.regex(constraint.pattern) if isinstance(constraint, re.Pattern) else constraint
+        matcher = None if grammar is None else grammar.matcher(VOCABULARY)
+        for token in row:
+            logits = alone(run, [ids])[0][: len(VOCABULARY)]
+            allowed = None if matcher is None else matcher.allowed()
+            assert own.sample(logits, allowed=allowed) == token
+            if token == END:
+                break
+            if matcher is not None:
+                matcher.accept(token)
+            ids = [*ids, token]
+    processor.reset()
+    again = run.generate(**prompts, logits_processor=[processor], do_sample=samples, max_new_tokens=30)
+    assert torch.equal(out, again)
+
+
+@pytest.mark.parametrize("options", [{"num_beams": 3}, {"prompt_lookup_num_tokens": 3}])
+def test_a_chain_takes_no_beams_and_no_lookup(options: dict[str, int]) -> None:
+    constraint = re.compile("(the |mat ){6}")
+    processor = ConstraintLogitsProcessor(constraint, TOKENIZER, chain=lt.Chain([lt.samplers.dist(1)]))
+    with pytest.raises(lt.StateError, match="do not continue with the tokens that the chain picked"):
+        tiny("llama", WIDTH, 128).generate(
+            **encoded(PROMPTS[1:2]), logits_processor=[processor], do_sample=False, max_new_tokens=20, **options
+        )
+
+
+def test_a_chain_refuses_a_row_of_nan() -> None:
+    processor = ConstraintLogitsProcessor(PATTERN, VOCABULARY, chain=lt.Chain([lt.samplers.dist(1)]))
+    with pytest.raises(lt.LogitsError):
+        processor(torch.tensor([[4, 5]]), torch.full((1, WIDTH), math.nan))
+
+
+@pytest.mark.parametrize("chain", [None, lt.Chain([lt.samplers.temp(1.5), lt.samplers.dist(3)])])
+def test_a_criterion_ends_rows_where_they_are_complete(chain: Any) -> None:
+    prompts = encoded()
+    run = tiny("llama", WIDTH, 128)
+    texts = ["yes", "no, no", "a"]
+    rows = {}
+    for stops in (False, True):
+        processor = ConstraintLogitsProcessor([lt.OneOf([text]) for text in texts], TOKENIZER, chain=chain)
+        criteria = [ConstraintStoppingCriteria(processor)] if stops else []
+        out = run.generate(
+            **prompts, logits_processor=[processor], stopping_criteria=criteria, do_sample=False, max_new_tokens=30
+        )
+        rows[stops] = out[:, prompts["input_ids"].shape[1] :]
+    assert outputs(rows[False], 0) == texts
+    assert [VOCABULARY.decode([t for t in row if t != PAD]).decode() for row in rows[True].tolist()] == texts
+    assert rows[True].shape[1] == rows[False].shape[1] - 1  # no pass for the end token
 
 
 # -- one call

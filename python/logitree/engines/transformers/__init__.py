@@ -1,18 +1,21 @@
-"""transformers: an engine for a loaded model or a local folder, and logits processors for its own `generate`."""
+"""transformers: an engine for a model or a folder, and what constrains its own `generate` and `generate_batch`."""
 
 from typing import TYPE_CHECKING, Any
 
 from ... import _renamed
+from ._continuous import continuous_batching
 from ._engine import Transformers
-from ._processor import ConstraintLogitsProcessor
+from ._processor import ConstraintLogitsProcessor, ConstraintStoppingCriteria
 from ._rows import TransformersRows
 from ._trees import TreeLogitsProcessor, prefix_allowed_tokens_fn
 
 __all__ = [
     "ConstraintLogitsProcessor",
+    "ConstraintStoppingCriteria",
     "Transformers",
     "TransformersRows",
     "TreeLogitsProcessor",
+    "continuous_batching",
     "prefix_allowed_tokens_fn",
 ]
 

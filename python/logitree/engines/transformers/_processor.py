@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ... import _core
-from ..._constraint import Context, bind_in, constraint_of
 from ..._errors import error
 from .._tensors import ban
-from .._tokenizer_engine import plain_tokens
-from ._engine import Transformers, vocabulary_of
 from ._forward import import_torch
-
-
-@dataclass(frozen=True)
-class _State:
-    """Where a row's output is."""
-
-    matcher: _core.Matcher | None
-    """None: the row has no constraint."""
-    is_over: bool = False
-    """Only an end token may follow: the row has one already, or a token that is not allowed."""
-    is_dead: bool = False
-    """The row has a token that is not allowed."""
+from ._states import State, States
 
 
 class ConstraintLogitsProcessor:
@@ -42,6 +26,10 @@ class ConstraintLogitsProcessor:
     With more beams than outputs transformers fills up with beams of score -inf, which hold tokens that are not allowed.
     `logitree.beam_search` has no such beams.
 
+    With a chain, that picks each row's token: the scores leave it alone, so that sampling and greedy decoding take it.
+    Temperature and the like then belong into the chain. Beams, assistants and prompt lookup score tokens that are not
+    taken: there it is a StateError.
+
     Args:
         constraint: anything that `logitree.generate` takes. A list of constraints has one entry for each prompt, None
             for a prompt without; a list of texts or numbers is one constraint.
@@ -51,6 +39,8 @@ class ConstraintLogitsProcessor:
         eos_token_id: the end tokens of `generate`; None: the vocabulary's.
         pad_token_id: the token that pads prompts on the left; None: the tokenizer's. Constraints that look at the
             prompt are given it without.
+        chain: samplers that pick the tokens. Row r draws as sequence r of the seed (`Chain.sequences`), and its chain
+            has accepted the prompt, as llama.cpp's has.
 
     Raises:
         ConstraintError: there is no end token. At the first call: a constraint cannot be honoured with the vocabulary.
@@ -66,43 +56,23 @@ class ConstraintLogitsProcessor:
         prompt_length: int | None = None,
         eos_token_id: int | Sequence[int] | None = None,
         pad_token_id: int | None = None,
+        chain: _core.Chain | None = None,
     ) -> None:
-        given = list(constraint) if _is_one_each(constraint) else [constraint]
-        self._constraints = [None if one is None else constraint_of(one) for one in given]
-        self._tokenize: Callable[[str], list[int]] | None = None
-        tokenizer = None
-        if isinstance(vocabulary, _core.Vocabulary):
-            self._vocabulary = vocabulary
-        elif isinstance(vocabulary, Transformers):
-            self._vocabulary, self._tokenize = vocabulary.vocabulary, vocabulary.tokenize
-            tokenizer = vocabulary.tokenizer
-        else:
-            self._vocabulary, self._tokenize = vocabulary_of(vocabulary), lambda text: plain_tokens(vocabulary, text)
-            tokenizer = vocabulary
-        if eos_token_id is not None:
-            ends = [eos_token_id] if isinstance(eos_token_id, int) else list(map(int, eos_token_id))
-            self._vocabulary = self._vocabulary.replace(end_tokens=ends)
-        self._ends = self._vocabulary.end_tokens
-        if not self._ends:
-            raise error(
-                _core.ConstraintError,
-                "the vocabulary has no end token",
-                help="give eos_token_id: generation continues until such a token",
-            )
-        self._pad = pad_token_id if pad_token_id is not None else getattr(tokenizer, "pad_token_id", None)
+        self._of = States(constraint, vocabulary, eos_token_id, pad_token_id)
         self._given_length = self._length = prompt_length
-        self._starts: dict[tuple[int, bytes], _State] = {}
+        self._chain, self._picks = chain, _Picks()
+        self._starts: dict[tuple[int, bytes], State] = {}
         """Constraint's number and prompt -> state before the first generated token."""
-        self._seen: dict[int, dict[tuple[int, bytes, bytes], _State]] = {}
+        self._seen: dict[int, dict[tuple[int, bytes, bytes], State]] = {}
         """Tokens generated -> number, prompt, generated tokens -> state, for this step's number and the one before."""
 
     def reset(self) -> None:
         """Forgets the prompts and what was generated."""
         self._length = self._given_length
-        self._starts, self._seen = {}, {}
+        self._starts, self._seen, self._picks = {}, {}, _Picks()
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """The scores with -inf for what is not allowed; the given ones are not changed.
+        """The scores with -inf for what is not allowed, or not picked; the given ones are not changed.
 
         Args:
             input_ids: int64 [R, T], prompts and generated tokens. Rows of a prompt are neighbours, in any order.
@@ -111,10 +81,10 @@ class ConstraintLogitsProcessor:
         Raises:
             LogitsError: fewer scores a row than the vocabulary has tokens; or a row whose allowed tokens have no score
                 above -inf, or a NaN.
-            StateError: shorter rows than the prompt; rows that are no multiple of the constraints; or generated tokens
-                that the constraint never allowed.
+            StateError: shorter rows than the prompt; rows that are no multiple of the constraints; generated tokens
+                that the constraint never allowed; or rows that do not continue as the chain picked.
         """
-        size = len(self._vocabulary)
+        size = self._of.size
         if scores.shape[-1] < size:
             raise error(
                 _core.LogitsError,
@@ -122,37 +92,51 @@ class ConstraintLogitsProcessor:
                 help="use the vocabulary of this model",
             )
         states = self._states(input_ids)
+        if self._chain is not None:
+            return self._picked(self._chain, input_ids, scores, states)
         masked = [row for row, state in enumerate(states) if state.is_over or state.matcher is not None]
         if not masked:
             return scores
-        out = _masked(scores, masked, self._masks([states[row] for row in masked]), size)
+        out = _masked(scores, masked, self._of.masks([states[row] for row in masked]), size)
         _check(out, masked)
         return out
 
-    def _masks(self, states: Sequence[_State]) -> npt.NDArray[np.int32]:
-        """int32 [rows, words]: what each state allows, each by `fill_batch`; a shared matcher is asked once."""
-        masks = np.zeros((len(states), _core.mask_words(len(self._vocabulary))), np.int32)
-        asked: dict[int, list[int]] = {}
-        for at, state in enumerate(states):
-            if state.is_over or state.matcher is None or state.matcher.is_finished:
-                masks[at] = self._end_mask
-            else:
-                asked.setdefault(id(state.matcher), []).append(at)
-        if asked:
-            rows = list(asked.values())
-            filled = np.zeros((len(rows), masks.shape[1]), np.int32)
-            _core.fill_masks([m for places in rows if (m := states[places[0]].matcher) is not None], filled)
-            for mask, places in zip(filled, rows, strict=True):
-                masks[places] = mask
-        return masks
+    def is_over(self, input_ids: Any) -> npt.NDArray[np.bool_]:
+        """bool [R]: which rows are complete with nothing to follow, or have an end token.
 
-    @functools.cached_property
-    def _end_mask(self) -> npt.NDArray[np.int32]:
-        return _core.mask_from_ids(len(self._vocabulary), self._ends)
+        Args:
+            input_ids: int64 [R, T], as of a call.
 
-    # -- states of rows
+        Raises:
+            StateError: as a call.
+        """
+        return np.array(
+            [
+                state.is_over or (state.matcher is not None and state.matcher.is_finished)
+                for state in self._states(input_ids)
+            ]
+        )
 
-    def _states(self, input_ids: Any) -> list[_State]:
+    def _picked(self, chain: _core.Chain, input_ids: Any, scores: Any, states: Sequence[State]) -> Any:
+        """Scores of 0 for the token that each row's chain picks, -inf for all others."""
+        picks = self._picks
+        rows = input_ids.cpu().numpy()
+        if picks.chains is None:
+            picks.begin(chain, [self._of.without_padding(row[: self._length].tolist()) for row in rows])
+        picks.check(rows, states)
+        running = [row for row, state in enumerate(states) if not state.is_over]
+        masks: list[npt.NDArray[np.int32] | None] = [None] * len(running)
+        bound = [at for at, row in enumerate(running) if states[row].matcher is not None]
+        for at, mask in zip(bound, self._of.masks([states[running[at]] for at in bound]), strict=True):
+            masks[at] = mask
+        picked = picks.pick(scores[running, : self._of.size].float().cpu().numpy(), masks, running)
+        out = scores.new_full(scores.shape, -math.inf)
+        for row in range(len(states)):
+            out[row, picked.get(row, self._of.ends[0])] = 0.0
+        picks.length = rows.shape[1]
+        return out
+
+    def _states(self, input_ids: Any) -> list[State]:
         """Each row's state, found again by the row's tokens: transformers reorders rows between steps without notice.
 
         Equal to accepting each row's tokens from its start, which happens where a row was not seen before.
@@ -166,13 +150,13 @@ class ConstraintLogitsProcessor:
                 f"{input_ids.shape[1]} tokens, the prompt has {self._length}",
                 help="a processor belongs to one call of generate: make a new one, or call reset()",
             )
-        if rows % len(self._constraints):
+        if rows % self._of.count:
             raise error(
                 _core.StateError,
-                f"{rows} rows for {len(self._constraints)} constraints",
+                f"{rows} rows for {self._of.count} constraints",
                 help="give one constraint, or one for each prompt",
             )
-        each = rows // len(self._constraints)
+        each = rows // self._of.count
         ids = np.ascontiguousarray(input_ids.cpu().numpy(), np.int64)
         self._seen = {n: seen for n, seen in self._seen.items() if n in (length - 1, length)}
         before, known = self._seen.get(length - 1, {}), self._seen.setdefault(length, {})
@@ -184,65 +168,87 @@ class ConstraintLogitsProcessor:
             state = known.get(key)
             if state is None:
                 parent = before.get((number, prompt, new[:-1].tobytes())) if length else None
-                state = self._advance(parent, int(new[-1])) if parent else self._from_start(row, number, prompt, new)
+                state = self._of.advance(parent, int(new[-1])) if parent else self._from_start(row, number, prompt, new)
                 known[key] = state
             states.append(state)
         return states
 
-    def _from_start(self, row: int, number: int, prompt: bytes, tokens: npt.NDArray[np.int64]) -> _State:
+    def _from_start(self, row: int, number: int, prompt: bytes, tokens: npt.NDArray[np.int64]) -> State:
         """The state after a row's tokens, which must each have been allowed."""
         state = self._starts.get((number, prompt))
         if state is None:
-            state = self._starts[number, prompt] = _State(self._bind(number, np.frombuffer(prompt, np.int64)))
-        for at, token in enumerate(tokens.tolist()):
-            state = self._advance(state, token)
-            if state.is_dead:
-                raise error(
-                    _core.StateError,
-                    f"row {row}: token {token} is not allowed after {at} generated tokens",
-                    help="a processor belongs to one call of generate: make a new one, call reset(), or give "
-                    "prompt_length",
-                )
-        return state
+            state = self._starts[number, prompt] = self._of.begin(number, np.frombuffer(prompt, np.int64))
+        return self._of.after(state, tokens.tolist(), f"row {row}")
 
-    def _advance(self, state: _State, token: int) -> _State:
-        """The state after one more token. A token that is not allowed comes from a beam of score -inf."""
-        if state.is_over:
-            return state
-        matcher, ends = state.matcher, token in self._ends
-        if matcher is None:
-            return _State(None, ends)
-        if matcher.is_finished:
-            return _State(matcher, True, not ends)
-        if not matcher.is_allowed(token):
-            return _State(matcher, True, True)
-        matcher = matcher.fork()
-        matcher.accept(token)
-        return _State(matcher, ends)
 
-    def _bind(self, number: int, prompt: npt.NDArray[np.int64]) -> _core.Matcher | None:
-        """A matcher of a constraint for a prompt, whose padding is left out."""
-        constraint = self._constraints[number]
-        if constraint is None:
-            return None
-        tokens = prompt.tolist()
-        while tokens and tokens[0] == self._pad:
-            del tokens[0]
-        matcher = bind_in(constraint, Context(self._vocabulary, self._tokenize, tokens))
-        if matcher.vocabulary_size != len(self._vocabulary):
+class ConstraintStoppingCriteria:
+    """A stopping criterion for `model.generate` that ends each row where its constraint is complete.
+
+    An output then needs no end token after it, and so no forward pass for one. It belongs to the processor in the same
+    call.
+
+    Args:
+        processor: the one that constrains the rows.
+    """
+
+    def __init__(self, processor: ConstraintLogitsProcessor) -> None:
+        self._processor = processor
+
+    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+        """bool [R], on the device of the tokens: which rows end here.
+
+        Args:
+            input_ids: int64 [R, T], with the tokens that were just taken.
+            scores: not looked at.
+
+        Raises:
+            StateError: as the processor.
+        """
+        return import_torch().from_numpy(self._processor.is_over(input_ids)).to(input_ids.device)
+
+
+class _Picks:
+    """The chains of the rows, and what they picked in the last step."""
+
+    def __init__(self) -> None:
+        self.chains: list[_core.Chain] | None = None
+        """None: before the first step."""
+        self.length = 0
+        """Tokens of a row in the last step."""
+        self._last: dict[int, int] = {}
+
+    def begin(self, chain: _core.Chain, prompts: Sequence[Sequence[int]]) -> None:
+        """A chain for each prompt, which has accepted it."""
+        self.chains = chain.sequences(len(prompts))
+        for one, prompt in zip(self.chains, prompts, strict=True):
+            for token in prompt:
+                one.accept(token)
+
+    def check(self, rows: npt.NDArray[np.int64], states: Sequence[State]) -> None:
+        """A StateError where rows do not continue as they were picked."""
+        assert self.chains is not None
+        if not self.length and not self._last:
+            return
+        goes_on = len(rows) == len(self.chains) and rows.shape[1] == self.length + 1
+        if not goes_on or any(
+            rows[row, -1] != token and not states[row].is_padded for row, token in self._last.items()
+        ):
             raise error(
-                _core.ConstraintError,
-                f"a matcher for {matcher.vocabulary_size} tokens, the vocabulary has {len(self._vocabulary)}",
-                help="make the matcher with this vocabulary",
+                _core.StateError,
+                "the rows do not continue with the tokens that the chain picked",
+                help="sample, or decode greedily, without beams, an assistant or prompt lookup, and with one processor "
+                "for each call of generate",
             )
-        return matcher
 
-
-def _is_one_each(constraint: Any) -> bool:
-    """Whether this is a list of constraints, and not a list of the values that the output may be."""
-    return isinstance(constraint, list | tuple) and not all(
-        isinstance(value, str | bytes | int | float) for value in constraint
-    )
+    def pick(
+        self, logits: npt.NDArray[np.float32], masks: list[npt.NDArray[np.int32] | None], rows: Sequence[int]
+    ) -> dict[int, int]:
+        """Row -> the token that its chain picks and accepts."""
+        assert self.chains is not None
+        chains = [self.chains[row] for row in rows]
+        tokens = chains[0].sample_batch(logits, masks, chains).tolist() if chains else []
+        self._last = dict(zip(rows, tokens, strict=True))
+        return self._last
 
 
 def _masked(scores: Any, rows: list[int], masks: npt.NDArray[np.int32], size: int) -> Any:

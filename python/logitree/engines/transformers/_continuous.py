@@ -1,0 +1,148 @@
+"""Constraints in transformers' continuous batching: `generate_batch` and its manager."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ... import _core
+from ..._errors import EngineError, error
+from .._tensors import ban
+from ._forward import import_torch
+from ._states import State, States
+
+
+@contextlib.contextmanager
+def continuous_batching(
+    model: Any, constraint: Any, vocabulary: Any, *, eos_token_id: int | Sequence[int] | None = None
+) -> Iterator[None]:
+    """Constrains every request of `model.generate_batch`, and of managers that are made in this `with` statement.
+
+    `generate_batch` itself passes over `logits_processor=` without a word. A request that cannot be constrained, or
+    whose logits are NaN, ends alone: its output has the error as text in `error`, and what it has generated.
+
+    Args:
+        model: a model of transformers 5.24 or newer. Its manager must not be asynchronous or use CUDA graphs:
+            `ContinuousBatchingConfig(use_async_batching=False, use_cuda_graph=False)`, which is usual on a CPU.
+        constraint: of all requests, as of `ConstraintLogitsProcessor`.
+        vocabulary, eos_token_id: likewise.
+
+    Raises:
+        ConstraintError: there is no end token, or a list of constraints.
+        EngineError: the model has no continuous batching, or keeps a manager that was made before.
+        TypeError: the constraint is none.
+        VocabularyError: the tokenizer cannot be read.
+    """
+    try:
+        base = importlib.import_module("transformers.generation.continuous_batching.cb_logits_processors")
+        kind = base.ContinuousBatchingLogitsProcessor
+        original = model.init_continuous_batching
+    except (ImportError, AttributeError) as missing:
+        raise EngineError(
+            f"no continuous batching that takes logits processors: {missing}", help="use transformers 5.24 or newer"
+        ) from missing
+    if getattr(model, "_cached_continuous_batching_manager", None) is not None:
+        raise EngineError(
+            "the model keeps a manager that was made without the constraint",
+            help="call model.destroy_cached_continuous_batching_manager() first",
+        )
+    of = States(constraint, vocabulary, eos_token_id, None)
+    if of.count != 1:
+        raise error(_core.ConstraintError, f"{of.count} constraints for all requests", help="give one")
+    follows = _requests(kind)
+
+    def init_continuous_batching(*args: Any, **named: Any) -> Any:
+        manager = original(*args, **named)
+        config = manager.continuous_batching_config
+        if config.use_async_batching or any(np.atleast_1d(config.use_cuda_graph)):
+            raise EngineError(
+                "the manager is asynchronous or uses CUDA graphs: masks need the last token of each request",
+                help="give ContinuousBatchingConfig(use_async_batching=False, use_cuda_graph=False)",
+            )
+        processors = manager.logit_processor
+        processors.logits_processor.insert(0, follows(of))  # before what cuts candidates
+        processors.tensors_required += 1
+        processors.do_processing = True
+        return manager
+
+    had = vars(model).get("init_continuous_batching")
+    model.init_continuous_batching = init_continuous_batching
+    try:
+        yield
+    finally:
+        if had is None:
+            del model.init_continuous_batching
+        else:
+            model.init_continuous_batching = had
+
+
+def _requests(kind: Any) -> Any:
+    """The class of a processor that follows requests by their names, on transformers' own base class."""
+
+    class Requests(kind):  # type: ignore[misc]
+        supported_kwargs: ClassVar[dict[str, type]] = {}
+        ignored_kwargs: tuple[str, ...] = ()
+
+        def __init__(self, of: States) -> None:
+            self._of = of
+            self._known: dict[str, tuple[int, State]] = {}
+            """Request -> how many tokens it has generated, and its state there."""
+            self._rows: list[tuple[Any, State | None]] = []
+
+        def fill_defaults(self, int32_tensor: Any) -> None:
+            int32_tensor.zero_()
+
+        def prepare_tensor_args(self, requests_with_new_token: Sequence[Any]) -> Any:
+            self._rows = [(one.state, self._state(one)) for one in requests_with_new_token]
+            live = {state.request_id for state, _ in self._rows}
+            if len(self._known) > 4 * len(live) + 64:  # requests that ended, or wait
+                self._known = {name: known for name, known in self._known.items() if name in live}
+            torch = import_torch()
+            return torch.zeros(len(self._rows), dtype=torch.int32)
+
+        def __call__(self, scores: Any, tensor_arg: Any) -> Any:
+            out = scores.clone()
+            rows = [at for at, (_, state) in enumerate(self._rows) if state is not None and not state.is_free]
+            if rows:
+                states = [state for at in rows if (state := self._rows[at][1]) is not None]
+                ban(out, rows, self._of.masks(states), self._of.size)
+            for at, (request, state) in enumerate(self._rows):
+                if state is not None and not state.is_free and not out[at].amax().item() > -math.inf:
+                    _fail(request, "no allowed token has a score above -inf, or one is NaN: look at the model's logits")
+                if request.error is not None:
+                    out[at] = -math.inf
+                    out[at, self._of.ends[0]] = 0.0
+            return out
+
+        def _state(self, future: Any) -> State | None:
+            """The state of a request; None: it fails."""
+            request = future.state
+            first = request._true_initial_tokens or len(request.initial_tokens)
+            tokens = [*request.initial_tokens, *request.generated_tokens]
+            prompt, new = tokens[:first], tokens[first:]
+            count, state = self._known.get(request.request_id, (-1, None))
+            try:
+                if request.position_offset != len(tokens):
+                    raise EngineError(
+                        "the last token of the request is not known",
+                        help="set use_async_batching=False in the ContinuousBatchingConfig",
+                    )
+                if state is None or count != len(new) - 1:
+                    state, count = self._of.begin(0, np.array(prompt, np.int64)), 0
+                state = self._of.after(state, new[count:], request.request_id)
+            except (_core.LogitreeError, TypeError) as wrong:
+                _fail(request, str(wrong))
+                return None
+            self._known[request.request_id] = (len(new), state)
+            return state
+
+    return Requests
+
+
+def _fail(request: Any, message: str) -> None:
+    request.error = request.error or message

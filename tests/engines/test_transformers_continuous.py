@@ -1,0 +1,111 @@
+"""transformers' continuous batching under a constraint: its own `generate_batch` on a random model."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+import logitree as lt
+from logitree.engines.transformers import Transformers, continuous_batching
+from logitree.engines.transformers._states import State, States
+from tiny_models import tiny, tokenizer, transformers
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+
+END, WIDTH = 1, 320
+TOKENIZER = tokenizer()
+VOCABULARY = Transformers(tiny("llama", WIDTH, 128), TOKENIZER).vocabulary
+PROMPTS = [TOKENIZER(text)["input_ids"] for text in ("the cat", "it said that the mat was yes", "no")]
+PATTERN = re.compile("(yes|no|maybe)( [a-c]{2})?")
+if not hasattr(transformers, "ContinuousBatchingConfig"):
+    pytest.skip("this transformers has no continuous batching of its own config", allow_module_level=True)
+
+
+def batch(model: Any, sizes: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+    config = transformers.GenerationConfig(
+        **{"max_new_tokens": 30, "eos_token_id": END, "pad_token_id": 2, "do_sample": True} | options
+    )
+    small = {"num_blocks": 64, "max_batch_tokens": 64, "use_async_batching": False, "use_cuda_graph": False}
+    made = transformers.ContinuousBatchingConfig(**small | (sizes or {}))
+    found: dict[str, Any] = model.generate_batch(
+        PROMPTS, generation_config=config, continuous_batching_config=made, warmup=False
+    )
+    return found
+
+
+def text_of(result: Any) -> str:
+    (*tokens, last) = result.generated_tokens
+    assert last == END
+    return str(VOCABULARY.decode(tokens).decode())
+
+
+@pytest.mark.parametrize("options", [{"temperature": 1.5}, {"do_sample": False}, {"num_return_sequences": 3}])
+def test_every_request_obeys(options: dict[str, Any]) -> None:
+    model = tiny("llama", WIDTH, 128)
+    with continuous_batching(model, PATTERN, TOKENIZER):
+        made = batch(model, **options)
+    assert len(made) == 3 * options.get("num_return_sequences", 1)
+    for result in made.values():
+        assert result.error is None
+        assert PATTERN.fullmatch(text_of(result))
+    assert "init_continuous_batching" not in vars(model)
+    free = batch(model, **options)
+    assert not any(PATTERN.fullmatch(TOKENIZER.decode(one.generated_tokens[:-1])) for one in free.values())
+
+
+def test_samplers_that_cut_come_after_the_constraint() -> None:
+    model = tiny("llama", WIDTH, 128)
+    with continuous_batching(model, ["yes", "no"], TOKENIZER):
+        made = batch(model, top_k=1)
+    assert {text_of(result) for result in made.values()} <= {"yes", "no"}
+
+
+def test_a_request_without_an_allowed_token_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one of NaN does: its mask is made empty here, because a row of the model's own logits cannot be changed."""
+    begin, masks, failing = States.begin, States.masks, []
+
+    def first(self: States, number: int, prompt: Any) -> State:
+        state = begin(self, number, prompt)
+        if prompt.tolist() == PROMPTS[1]:
+            failing.append(state)
+        return state
+
+    def none_for_it(self: States, rows: Any) -> Any:
+        found = masks(self, rows)
+        found[[at for at, state in enumerate(rows) if state in failing]] = 0
+        return found
+
+    monkeypatch.setattr(States, "begin", first)
+    monkeypatch.setattr(States, "masks", none_for_it)
+    model = tiny("llama", WIDTH, 128)
+    with continuous_batching(model, PATTERN, TOKENIZER):
+        made = list(batch(model).values())
+    assert failing
+    assert [result.error is None for result in made] == [True, False, True]
+    assert "no allowed token has a score above -inf" in made[1].error
+    assert all(PATTERN.fullmatch(text_of(result)) for result in (made[0], made[2]))
+
+
+def test_what_cannot_be_constrained_is_an_error() -> None:
+    model = tiny("llama", WIDTH, 128)
+    with (
+        pytest.raises(lt.ConstraintError, match="2 constraints"),
+        continuous_batching(model, [PATTERN, None], TOKENIZER),
+    ):
+        pass
+    with (
+        pytest.raises(lt.EngineError, match="no continuous batching"),
+        continuous_batching(object(), PATTERN, TOKENIZER),
+    ):
+        pass
+    with (
+        continuous_batching(model, PATTERN, TOKENIZER),
+        pytest.raises(lt.EngineError, match="use_async_batching=False"),
+    ):
+        batch(model, {"use_async_batching": True})
+    assert "init_continuous_batching" not in vars(model)
+    other = lt.Vocabulary.from_tokens([b"a", b"</s>"], end_tokens=[1])
+    with continuous_batching(model, ["b"], other):
+        assert all("no tokens of the vocabulary spell" in result.error for result in batch(model).values())
