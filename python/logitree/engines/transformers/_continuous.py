@@ -35,7 +35,7 @@ def continuous_batching(
     Raises:
         ConstraintError: there is no end token, or a list of constraints.
         EngineError: the model has no continuous batching, or keeps a manager that was made before.
-        TypeError: the constraint is none.
+        TypeError: it is not a constraint.
         VocabularyError: the tokenizer cannot be read.
     """
     try:
