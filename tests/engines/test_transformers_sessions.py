@@ -390,7 +390,7 @@ def test_the_examples_of_the_documents_run(
     for code in re.findall(r"^```py\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         if "llama_cpp" not in code:  # a path of a model that the reader has
             exec(code, names)
-    assert re.fullmatch(r"((yes|no)\n){3}\[('(yes|no)( sir)?'(, )?){2}\]\n", capsys.readouterr().out)
+    assert re.fullmatch(r"((yes|no)\n){3}", capsys.readouterr().out)
 
 
 # -- CUDA
