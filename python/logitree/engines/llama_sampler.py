@@ -164,8 +164,12 @@ class LlamaSampler:
         deviation = math.sqrt(max(0.0, squares / steps - mean * mean)) if steps else 0.0
         return SamplerCounts(steps, sole, candidates, kept, mean, deviation)
 
-    def add_to_llama(self, made: Any) -> None:
-        """Puts a new sampler into a chain that `Llama._init_sampler` made, at the place that `attach` describes."""
+    def add_to_llama(self, made: Any) -> int:
+        """Puts a new sampler into a chain that `Llama._init_sampler` made, at the place that `attach` describes.
+
+        Returns:
+            its position in the chain.
+        """
         lib, chain = self._lib, made.sampler
         rest = []
         first = self._place(made)
@@ -177,16 +181,17 @@ class LlamaSampler:
                 lib.llama_sampler_free(sampler)
             else:
                 lib.llama_sampler_chain_add(chain, sampler)
+        return first
 
-    def choose_alone(self, made: Any, token: int) -> None:
-        """Lets a chain of `add_to_llama` choose among one token, without logits, and accept it.
+    def choose_alone(self, made: Any, place: int, token: int) -> None:
+        """Lets a chain choose among one token, without logits, and accept it; `place` is what `add_to_llama` returned.
 
         The samplers after this one draw their random numbers and count, as if the constraint had left one candidate.
         """
         lib, chain = self._lib, made.sampler
         candidate = lib.llama_token_data(token, 0.0, 0.0)
         alone = ctypes.pointer(lib.llama_token_data_array(ctypes.pointer(candidate), 1, -1, False))
-        for i in range(self._place(made) + 1, self._length(made)):
+        for i in range(place + 1, self._length(made)):
             lib.llama_sampler_apply(lib.llama_sampler_chain_get(chain, i), alone)
         lib.llama_sampler_accept(chain, token)
 

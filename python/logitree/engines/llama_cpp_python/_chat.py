@@ -15,7 +15,6 @@ from ..._errors import error
 from ..._text import TextStream
 from ...protocols import Parser, PartEnd, PartEvent, PartStart, Protocol, ToolCall
 from ...protocols._tools import tools_of
-from .._engine import Engine
 from .._requests import SECONDS, read_json
 
 Delta = dict[str, Any]
@@ -34,13 +33,17 @@ class Request:
 
 
 def complete_chat(
-    llm: Any, engine: Engine, create: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]
+    llm: Any,
+    vocabulary: Callable[[], _core.Vocabulary],
+    create: Callable[..., Any],
+    args: Sequence[Any],
+    named: Mapping[str, Any],
 ) -> Any:
     """`Llama.create_chat_completion` with constraints in the place of `response_format` and `tools`.
 
     Args:
         llm: the `Llama`.
-        engine: the same model.
+        vocabulary: gives the model's, where a request needs it.
         create: its own method.
         args, named: what the method was called with.
 
@@ -51,7 +54,7 @@ def complete_chat(
     if asked.get("grammar") is not None:
         return create(**asked)
     with _core.Deadline(SECONDS):
-        request, reader = _read(llm, engine.vocabulary, asked)
+        request, reader = _read(llm, vocabulary, asked)
     if request is None:
         return create(**asked)
     is_legacy = asked.get("functions") is not None
@@ -63,16 +66,21 @@ def complete_chat(
     return _whole(made, reader, is_legacy)
 
 
-def _read(llm: Any, vocabulary: _core.Vocabulary, asked: Delta) -> tuple[Request | None, _Reader | None]:
+def _read(
+    llm: Any, read_vocabulary: Callable[[], _core.Vocabulary], asked: Delta
+) -> tuple[Request | None, _Reader | None]:
     """The constraint of a request, and how its tokens are read; None: as text.
 
     Takes out of `asked` what the constraint does in its place.
     """
     answer = _answer(asked.pop("response_format", None))
     tools, choice = _tools(asked)
+    if not tools and answer is None:
+        return None, None
     template = _template(llm)
     if template is None and tools:
         return None, None  # a handler of its own writes and reads the calls; its grammars come to `generate`
+    vocabulary = read_vocabulary()
     protocol = _protocol(template, vocabulary)
     if tools and choice != "none":
         asked |= {"tool_choice": "auto", "function_call": None}
@@ -86,7 +94,7 @@ def _read(llm: Any, vocabulary: _core.Vocabulary, asked: Delta) -> tuple[Request
                 request = Request(read_json(_parameters(tools, choice), "bounded"))
                 return request, _OneCall(request, vocabulary, choice)
             tools = []
-    if protocol is None or not (tools or answer is not None):
+    if protocol is None or (not tools and answer is None):
         return (None if answer is None else Request(answer)), None
     constraint = protocol.constraint(answer, tools=tools, tool_choice=choice)
     request = Request(constraint)

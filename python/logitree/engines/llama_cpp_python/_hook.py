@@ -118,7 +118,9 @@ def hooked(kind: Any, tokenization: Tokenization) -> Any:
             return super().create_completion(*args, **named)
 
         def create_chat_completion(self, *args: Any, **named: Any) -> Any:
-            return complete_chat(self, model_of(self).engine, super().create_chat_completion, args, named)
+            return complete_chat(
+                self, lambda: model_of(self).engine.vocabulary, super().create_chat_completion, args, named
+            )
 
         def generate(self, tokens: Sequence[int], *args: Any, grammar: Any = None, **named: Any) -> Any:
             if grammar is None:
@@ -130,7 +132,7 @@ def hooked(kind: Any, tokenization: Tokenization) -> Any:
             made = super()._init_sampler(*args, **named)
             if grammar is not None:
                 run = grammar if isinstance(grammar, _Run) else model_of(self).run(grammar, ())
-                run.sampler.add_to_llama(made)
+                run.place = run.sampler.add_to_llama(made)
             return made
 
         def eval(self, tokens: Sequence[int]) -> None:
@@ -144,7 +146,7 @@ def hooked(kind: Any, tokenization: Tokenization) -> Any:
             if run is None or not run.skips or idx is None or idx + 1 >= self.n_tokens:
                 return int(super().sample(*args, idx=idx, **named))
             token = int(self.input_ids[idx + 1])
-            run.sampler.choose_alone(self._sampler, token)
+            run.sampler.choose_alone(self._sampler, run.place, token)
             return token
 
     Hooked.__name__, Hooked.__qualname__ = kind.__name__, kind.__qualname__
@@ -161,11 +163,20 @@ class _Model:
     """What a hooked `Llama` has beside its own state."""
 
     def __init__(self, llm: Any) -> None:
-        self.engine = LlamaCpp(llm)
         self.cores = Cores(llm.n_threads)
         self.running: _Run | None = None
         """The generation that is between two of its tokens now."""
+        self._llm = llm
         self._tokenization: Tokenization = llm._logitree_tokenization
+
+    @functools.cached_property
+    def engine(self) -> LlamaCpp:
+        """The model for what needs its vocabulary. Generations without a constraint do not."""
+        return LlamaCpp(self._llm)
+
+    def vocabulary(self) -> _core.Vocabulary:
+        """The model's tokens."""
+        return self.engine.vocabulary
 
     def run(self, grammar: Any, prompt: Sequence[int]) -> _Run:
         """A generation after a prompt.
@@ -197,6 +208,8 @@ class _Run:
 
     def __init__(self, model: _Model, request: Request, matcher: _core.Matcher) -> None:
         self.sampler = LlamaSampler(model.engine.vocabulary, matcher, mode="sample", prompt="accept")
+        self.place = 0
+        """The sampler's position in the chain."""
         self.skips = False
         """Whether what is evaluated beyond the last token is forced."""
         self._model, self._request, self._matcher = model, request, matcher.fork()

@@ -14,7 +14,7 @@ from ... import _core
 from ..._errors import EngineError, error
 from .._tensors import ban
 from ._forward import import_torch
-from ._states import State, States
+from ._states import State, States, without_scores
 
 
 @contextlib.contextmanager
@@ -98,7 +98,7 @@ def _requests(kind: Any) -> Any:
             int32_tensor.zero_()
 
         def prepare_tensor_args(self, requests_with_new_token: Sequence[Any]) -> Any:
-            self._rows = [(one.state, self._state(one)) for one in requests_with_new_token]
+            self._rows = [(one.state, self._state(one.state)) for one in requests_with_new_token]
             live = {state.request_id for state, _ in self._rows}
             if len(self._known) > 4 * len(live) + 64:  # requests that ended, or wait
                 self._known = {name: known for name, known in self._known.items() if name in live}
@@ -107,38 +107,39 @@ def _requests(kind: Any) -> Any:
 
         def __call__(self, scores: Any, tensor_arg: Any) -> Any:
             out = scores.clone()
-            rows = [at for at, (_, state) in enumerate(self._rows) if state is not None and not state.is_free]
-            if rows:
-                states = [state for at in rows if (state := self._rows[at][1]) is not None]
-                ban(out, rows, self._of.masks(states), self._of.size)
-            for at, (request, state) in enumerate(self._rows):
-                if state is not None and not state.is_free and not out[at].amax().item() > -math.inf:
-                    _fail(request, "no allowed token has a score above -inf, or one is NaN: look at the model's logits")
+            bound = {at: state for at, (_, state) in enumerate(self._rows) if state is not None and not state.is_free}
+            if bound:
+                ban(out, list(bound), self._of.masks(list(bound.values())), self._of.size)
+            for at, found in without_scores(out, list(bound)):
+                _fail(self._rows[at][0], f"{found} among the allowed tokens: look at the model's logits")
+            for at, (request, _) in enumerate(self._rows):
                 if request.error is not None:
                     out[at] = -math.inf
                     out[at, self._of.ends[0]] = 0.0
             return out
 
-        def _state(self, future: Any) -> State | None:
+        def _state(self, request: Any) -> State | None:
             """The state of a request; None: it fails."""
-            request = future.state
-            first = request._true_initial_tokens or len(request.initial_tokens)
-            tokens = [*request.initial_tokens, *request.generated_tokens]
-            prompt, new = tokens[:first], tokens[first:]
-            count, state = self._known.get(request.request_id, (-1, None))
+            initial, generated = request.initial_tokens, request.generated_tokens
+            first = request._true_initial_tokens or len(initial)  # what an evicted request had generated is in them too
+            count = len(initial) - first + len(generated)
+            before, state = self._known.get(request.request_id, (-1, None))
             try:
-                if request.position_offset != len(tokens):
+                if request.position_offset != first + count:
                     raise EngineError(
                         "the last token of the request is not known",
                         help="set use_async_batching=False in the ContinuousBatchingConfig",
                     )
-                if state is None or count != len(new) - 1:
-                    state, count = self._of.begin(0, np.array(prompt, np.int64)), 0
-                state = self._of.after(state, new[count:], request.request_id)
+                if state is not None and before == count - 1 and generated:
+                    new = generated[-1:]
+                else:
+                    state = self._of.begin(0, np.array(initial[:first], np.int64))
+                    new = [*initial[first:], *generated]
+                state = self._of.after(state, new, request.request_id)
             except (_core.LogitreeError, TypeError) as wrong:
                 _fail(request, str(wrong))
                 return None
-            self._known[request.request_id] = (len(new), state)
+            self._known[request.request_id] = (count, state)
             return state
 
     return Requests

@@ -13,7 +13,7 @@ from ... import _core
 from ..._errors import error
 from .._tensors import ban
 from ._forward import import_torch
-from ._states import State, States
+from ._states import State, States, without_scores
 
 
 class ConstraintLogitsProcessor:
@@ -94,7 +94,7 @@ class ConstraintLogitsProcessor:
         states = self._states(input_ids)
         if self._chain is not None:
             return self._picked(self._chain, input_ids, scores, states)
-        masked = [row for row, state in enumerate(states) if state.is_over or state.matcher is not None]
+        masked = [row for row, state in enumerate(states) if not state.is_free]
         if not masked:
             return scores
         out = _masked(scores, masked, self._of.masks([states[row] for row in masked]), size)
@@ -110,12 +110,7 @@ class ConstraintLogitsProcessor:
         Raises:
             StateError: as a call.
         """
-        return np.array(
-            [
-                state.is_over or (state.matcher is not None and state.matcher.is_finished)
-                for state in self._states(input_ids)
-            ]
-        )
+        return np.array([state.is_over or state.is_complete for state in self._states(input_ids)])
 
     def _picked(self, chain: _core.Chain, input_ids: Any, scores: Any, states: Sequence[State]) -> Any:
         """Scores of 0 for the token that each row's chain picks, -inf for all others."""
@@ -129,12 +124,9 @@ class ConstraintLogitsProcessor:
         bound = [at for at, row in enumerate(running) if states[row].matcher is not None]
         for at, mask in zip(bound, self._of.masks([states[running[at]] for at in bound]), strict=True):
             masks[at] = mask
-        picked = picks.pick(scores[running, : self._of.size].float().cpu().numpy(), masks, running)
-        out = scores.new_full(scores.shape, -math.inf)
-        for row in range(len(states)):
-            out[row, picked.get(row, self._of.ends[0])] = 0.0
-        picks.length = rows.shape[1]
-        return out
+        picked = picks.pick(scores[running, : self._of.size].float().cpu().numpy(), masks, running, rows.shape[1])
+        tokens = import_torch().tensor([picked.get(row, self._of.ends[0]) for row in range(len(states))])
+        return scores.new_full(scores.shape, -math.inf).scatter_(1, tokens[:, None].to(scores.device), 0.0)
 
     def _states(self, input_ids: Any) -> list[State]:
         """Each row's state, found again by the row's tokens: transformers reorders rows between steps without notice.
@@ -213,7 +205,7 @@ class _Picks:
     def __init__(self) -> None:
         self.chains: list[_core.Chain] | None = None
         """None: before the first step."""
-        self.length = 0
+        self._length = 0
         """Tokens of a row in the last step."""
         self._last: dict[int, int] = {}
 
@@ -227,12 +219,12 @@ class _Picks:
     def check(self, rows: npt.NDArray[np.int64], states: Sequence[State]) -> None:
         """A StateError where rows do not continue as they were picked."""
         assert self.chains is not None
-        if not self.length and not self._last:
+        if not self._length:
             return
-        goes_on = len(rows) == len(self.chains) and rows.shape[1] == self.length + 1
-        if not goes_on or any(
-            rows[row, -1] != token and not states[row].is_padded for row, token in self._last.items()
-        ):
+        is_next = len(rows) == len(self.chains) and rows.shape[1] == self._length + 1
+        # A row that was ended where it is complete has padding now.
+        ended = {row for row, state in enumerate(states) if state.is_over and state.is_complete}
+        if not is_next or any(rows[row, -1] != token for row, token in self._last.items() if row not in ended):
             raise error(
                 _core.StateError,
                 "the rows do not continue with the tokens that the chain picked",
@@ -241,13 +233,17 @@ class _Picks:
             )
 
     def pick(
-        self, logits: npt.NDArray[np.float32], masks: list[npt.NDArray[np.int32] | None], rows: Sequence[int]
+        self,
+        logits: npt.NDArray[np.float32],
+        masks: list[npt.NDArray[np.int32] | None],
+        rows: Sequence[int],
+        length: int,
     ) -> dict[int, int]:
-        """Row -> the token that its chain picks and accepts."""
+        """Row -> the token that its chain picks and accepts after `length` tokens."""
         assert self.chains is not None
         chains = [self.chains[row] for row in rows]
         tokens = chains[0].sample_batch(logits, masks, chains).tolist() if chains else []
-        self._last = dict(zip(rows, tokens, strict=True))
+        self._length, self._last = length, dict(zip(rows, tokens, strict=True))
         return self._last
 
 
@@ -261,12 +257,9 @@ def _masked(scores: Any, rows: list[int], masks: npt.NDArray[np.int32], size: in
 
 def _check(scores: Any, rows: list[int]) -> None:
     """A LogitsError for a masked row that has no score above -inf, or a NaN."""
-    best = scores.amax(dim=1).cpu().tolist()
-    wrong = next((row for row in rows if not best[row] > -math.inf), None)
-    if wrong is not None:
-        found = "a NaN" if math.isnan(best[wrong]) else "no score above -inf"
+    for row, found in without_scores(scores, rows):
         raise error(
             _core.LogitsError,
-            f"row {wrong}: {found} among the allowed tokens",
-            help="the model's logits are NaN" if math.isnan(best[wrong]) else "another processor bans all of them",
+            f"row {row}: {found} among the allowed tokens",
+            help="the model's logits are NaN" if found == "a NaN" else "another processor bans all of them",
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,9 +35,9 @@ class State:
         return self.matcher is None and not self.is_over
 
     @property
-    def is_padded(self) -> bool:
-        """Whether the row was ended where it was complete, so that padding follows in place of an end token."""
-        return self.is_over and self.matcher is not None and self.matcher.is_finished
+    def is_complete(self) -> bool:
+        """Whether the constraint has ended: only an end token may follow."""
+        return self.matcher is not None and self.matcher.is_finished
 
 
 class States:
@@ -118,7 +119,7 @@ class States:
         matcher, ends = state.matcher, token in self.ends
         if matcher is None:
             return State(None, ends)
-        if matcher.is_finished:
+        if state.is_complete:
             return State(matcher, True, not ends)
         if not matcher.is_allowed(token):
             return State(matcher, True, True)
@@ -131,7 +132,7 @@ class States:
         masks = np.zeros((len(states), _core.mask_words(self.size)), np.int32)
         asked: dict[int, list[int]] = {}
         for at, state in enumerate(states):
-            if state.is_over or state.matcher is None or state.matcher.is_finished:
+            if state.is_over or state.matcher is None or state.is_complete:
                 masks[at] = self._end_mask
             else:
                 asked.setdefault(id(state.matcher), []).append(at)
@@ -151,6 +152,19 @@ class States:
         """A prompt from its first token that is no padding."""
         first = next((at for at, token in enumerate(prompt) if token != self._pad), len(prompt))
         return prompt[first:]
+
+
+def without_scores(scores: Any, rows: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Those of some masked rows that have a NaN or no score above -inf, each with which of the two.
+
+    Args:
+        scores: float [R, V] on any device.
+        rows: of it.
+    """
+    best = scores.amax(dim=1).cpu().tolist()
+    for row in rows:
+        if not best[row] > -math.inf:
+            yield row, "a NaN" if math.isnan(best[row]) else "no score above -inf"
 
 
 def _is_one_each(constraint: Any) -> bool:
