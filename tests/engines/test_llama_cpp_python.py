@@ -239,6 +239,20 @@ def test_a_template_without_calls(llm: Any) -> None:
         llm.create_chat_completion(ASKED, tools=TOOLS, tool_choice="required")
 
 
+def test_a_chat_format_of_llama_cpp_python_writes_its_own_calls(smollm2_gguf: Path) -> None:
+    made, named = loaded(smollm2_gguf, chat_format="chatml-function-calling"), TOOLS[1]["function"]["name"]
+    choice = {"type": "function", "function": {"name": named}}
+    with hook(made):
+        answer = made.create_chat_completion(ASKED, tools=TOOLS, tool_choice=choice, max_tokens=60)
+        (call,) = answer["choices"][0]["message"]["tool_calls"]
+        assert call["function"]["name"] == named
+        assert json.loads(call["function"]["arguments"]).keys() == {"city"}
+        format = {"type": "json_object", "schema": SCHEMA}
+        assert json.loads(text_of(made.create_chat_completion(ASKED, response_format=format, max_tokens=60)))
+        with pytest.raises(lt.ConstraintError, match="no response format with tools"):
+            made.create_chat_completion(ASKED, tools=TOOLS, response_format=format)
+
+
 def test_a_bias_and_processors_at_once(llm: Any) -> None:
     seen = []
 

@@ -1,8 +1,8 @@
 """llama.cpp's threads beside other processes: how long they wait for each other, and a notice when cores are short.
 
 llama.cpp's threads meet after every operation. GNU's OpenMP lets a thread that waits there spin for 300,000 rounds,
-which keeps its core from the thread that it waits for when another process has the other core. Two processes of two
-threads each on two cores then make 1 to 14 tokens per second where one makes 100.
+which keeps its core from the thread that it waits for when another process has the other core. The slower one of two
+processes of two threads each on two cores then makes 0.5 tokens per second where one alone makes 92.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from typing import Any
 from .._errors import EngineError
 
 SPINS = "600"
-"""Rounds that a thread spins before it sleeps. Two processes share two cores at 31 to 34 tokens per second each then,
-and one alone makes 88 to 97 (SmolLM2-135M). With 300 alone makes 85, with 1,000 two make 27 each, with 10,000 five."""
+"""Rounds that a thread spins before it sleeps. The slower of two processes then makes 0.70 of its fair share, and one
+alone is as fast as ever. With 300 that is 0.90, and alone is 0.87 as fast; with 1,000 0.57, with 10,000 0.10
+(bench/results/processes.json)."""
 
 SHARE = 0.2
 """The notice comes where a thread waits for a core for this part of the time. Alone it waits 0.005 of it, beside

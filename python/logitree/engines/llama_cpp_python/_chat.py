@@ -79,6 +79,9 @@ def _read(
         return None, None
     template = _template(llm)
     if template is None and tools:
+        if answer is not None and choice in ("auto", "none"):
+            help = "leave out one of them, or use the model's own chat template"
+            raise error(_core.ConstraintError, "this chat format takes no response format with tools", help=help)
         return None, None  # a handler of its own writes and reads the calls; its grammars come to `generate`
     vocabulary = read_vocabulary()
     protocol = _protocol(template, vocabulary)
