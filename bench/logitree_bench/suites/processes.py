@@ -1,7 +1,8 @@
-"""Processes that each run a model with a thread per core, alone and two at once.
+"""Processes that each run a model, alone and two at once.
 
 A process evaluates one token after the other, as a generation does, for a few seconds after all are ready. The peer is
-llama.cpp's library as llama-cpp-python loads it; ours is the same library loaded by ``LlamaCpp``.
+llama.cpp's library as llama-cpp-python loads it; ours is the same library loaded by ``LlamaCpp``. The others show what
+the choice of spins and threads is worth.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import statistics
 import subprocess
 import sys
+from dataclasses import dataclass, field
 
 from logitree_bench import Bench, machine, model_file, optional, required
 
@@ -37,47 +39,68 @@ print(tokens / (time.perf_counter() - begun))
 """
 
 
+@dataclass
+class Way:
+    """How processes load the library and how many threads each has."""
+
+    name: str
+    threads: int
+    spins: int | None = None
+    """GOMP_SPINCOUNT in the environment."""
+    alone: list[float] = field(default_factory=list)
+    """Tokens per second of one process, by round."""
+    slower: list[float] = field(default_factory=list)
+    """Of the slower one of two, by round."""
+
+    def rates(self, path: str, seconds: float, count: int) -> list[float]:
+        """The tokens per second of each of ``count`` processes that begin together."""
+        env = {key: value for key, value in os.environ.items() if key not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+        if self.spins is not None:
+            env["GOMP_SPINCOUNT"] = str(self.spins)
+        started = [
+            subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, self.name, path, str(self.threads), str(seconds)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=env,
+            )
+            for _ in range(count)
+        ]
+        for process in started:
+            assert process.stdout is not None
+            process.stdout.readline()
+        for process in started:
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+        return [float(process.communicate()[0]) for process in started]
+
+
 def run(bench: Bench) -> None:
-    """Measure one process and two of either, several rounds over."""
+    """Measure one process and two of each way, several rounds over."""
     required(optional("llama_cpp"))
-    path, threads = str(required(model_file())), int(machine()["cores"])
-    rounds, seconds = (1, 0.5) if bench.quick else (3, 8.0)
-    alone: dict[str, list[float]] = {OURS: [], PLAIN: []}
-    slower: dict[str, list[float]] = {OURS: [], PLAIN: []}
+    path, cores = str(required(model_file())), int(machine()["cores"])
+    ways = [Way(OURS, cores), Way(PLAIN, cores)]
+    if not bench.quick:
+        ways += [Way(f"GOMP_SPINCOUNT={n}", cores, n) for n in (300, 1000, 10_000)] + [Way("n_threads=1", 1)]
+    rounds, seconds = (1, 0.5) if bench.quick else (3, 6.0)
     for _ in range(rounds):
-        for name in alone:
-            alone[name] += rates(name, path, threads, seconds, 1)
-            slower[name].append(min(rates(name, path, threads, seconds, 2)))
-    one = {name: statistics.median(found) for name, found in alone.items()}
-    two = {name: statistics.median(found) for name, found in slower.items()}
-    peers = {PLAIN: one[PLAIN]}
-    bench.record("one process", one[OURS], unit="tokens/s", peers=peers, better="higher", threads=threads)
-    share = {name: two[name] / (one[PLAIN] / 2) for name in two}
+        for way in ways:
+            way.alone += way.rates(path, seconds, 1)
+            way.slower.append(min(way.rates(path, seconds, 2)))
+    one = {way.name: statistics.median(way.alone) for way in ways}
+    two = {way.name: statistics.median(way.slower) for way in ways}
+    ours, peers = one.pop(OURS), one
+    bench.record("one process", ours, unit="tokens/s", peers=peers, against=PLAIN, better="higher", threads=cores)
+    fair = peers[PLAIN] / 2
     bench.record(
         "two processes: the slower one's part of its fair share",
-        share[OURS],
+        two[OURS] / fair,
         unit="share",
-        peers={PLAIN: share[PLAIN]},
+        peers={name: rate / fair for name, rate in two.items() if name != OURS},
         target=0.6,
+        against=PLAIN,
         better="higher",
-        threads=threads,
-        rates={name: round(rate, 1) for name, rate in two.items()},
+        threads=cores,
     )
-
-
-def rates(name: str, path: str, threads: int, seconds: float, count: int) -> list[float]:
-    """The tokens per second of each of ``count`` processes that begin together."""
-    env = {key: value for key, value in os.environ.items() if key not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
-    arguments = [sys.executable, "-c", PROGRAM, name, path, str(threads), str(seconds)]
-    started = [
-        subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
-        for _ in range(count)
-    ]
-    for process in started:
-        assert process.stdout is not None
-        process.stdout.readline()
-    for process in started:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-    return [float(process.communicate()[0]) for process in started]
