@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
-import subprocess
-import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from servers import ServerProcess, free_port
 
 pytestmark = [pytest.mark.peers]
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
@@ -32,40 +29,18 @@ JSON_SCHEMA = {"type": "json_schema", "json_schema": {"name": "person", "strict"
 CHAT = "/v1/chat/completions"
 
 
-class Server:
-    """The server of `python -m logitree.engines.llama_cpp_python`, from when it answers."""
+class Server(ServerProcess):
+    """The server of `python -m logitree.engines.llama_cpp_python`."""
 
     def __init__(self, model: Path, log: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        self._url, self._log = f"http://127.0.0.1:{port}", log
-        arguments = ["--model", str(model), "--port", str(port), "--n_ctx", "512", "--n_threads", "1"]
-        with log.open("wb") as written:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "logitree.engines.llama_cpp_python", *arguments],
-                stdout=written,
-                stderr=written,
-                env=os.environ | {"PYTHONWARNINGS": "ignore"},
-            )
-        until = time.monotonic() + 120
-        while True:
-            try:
-                self.get("/v1/models")
-                return
-            except OSError:
-                assert self.process.poll() is None, log.read_text()
-                assert time.monotonic() < until, log.read_text()
-                time.sleep(0.2)
-
-    def get(self, path: str) -> Any:
-        with urllib.request.urlopen(self._url + path, timeout=60) as answer:
-            return json.load(answer)
+        port = free_port()
+        options = ["--model", str(model), "--port", str(port), "--n_ctx", "512", "--n_threads", "1"]
+        super().__init__(["logitree.engines.llama_cpp_python", *options], port, "/v1/models", log, 120)
 
     def post(self, path: str, **body: Any) -> Any:
         """The answer, or the error's with its status."""
         request = urllib.request.Request(
-            self._url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST"
+            self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="POST"
         )
         try:
             with urllib.request.urlopen(request, timeout=120) as answer:
@@ -76,7 +51,7 @@ class Server:
     def stream(self, path: str, **body: Any) -> list[Any]:
         """The data of a stream's events."""
         request = urllib.request.Request(
-            self._url + path, json.dumps(body | {"stream": True}).encode(), {"Content-Type": "application/json"}
+            self.url + path, json.dumps(body | {"stream": True}).encode(), {"Content-Type": "application/json"}
         )
         with urllib.request.urlopen(request, timeout=120) as answer:
             lines = [line.decode().removeprefix("data: ").strip() for line in answer if line.startswith(b"data: ")]
@@ -88,8 +63,7 @@ class Server:
 def server(smollm2_gguf: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     made = Server(smollm2_gguf, tmp_path_factory.mktemp("server") / "log")
     yield made
-    made.process.terminate()
-    made.process.wait(20)
+    made.close()
 
 
 def asked(text: str = "Describe Anna.", **options: Any) -> dict[str, Any]:

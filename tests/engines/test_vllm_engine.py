@@ -9,10 +9,8 @@ import concurrent.futures
 import json
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ import pytest
 
 import logitree as lt
 import vllm_model
+from servers import ServerProcess, free_port
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 vllm_model.require()
@@ -55,42 +54,20 @@ def is_person(text: str) -> bool:
 # -- the server
 
 
-class Server:
+class Server(ServerProcess):
     """vLLM's server with our backend; made when it answers.
 
     `vllm serve` is the same, but the CPU wheel's command looks for a package of another name.
     """
 
     def __init__(self, log: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         options = ["--dtype=bfloat16", "--max-model-len=1024", "--enforce-eager", "--max-num-seqs=8"]
         options += ["--structured-outputs-config.backend=logitree", "--served-model-name=m", f"--port={port}"]
         options += ["--host=127.0.0.1", "--enable-auto-tool-choice", "--tool-call-parser=hermes"]
-        self.log = log
-        with log.open("w") as out:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "vllm.entrypoints.openai.api_server",
-                    f"--model={vllm_model.folder()}",
-                    *options,
-                ],
-                stdout=out,
-                stderr=subprocess.STDOUT,
-            )
-        self.client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120)
-        began = time.monotonic()
-        while True:
-            assert self.process.poll() is None, log.read_text("utf-8")[-4000:]
-            assert time.monotonic() - began < 240, "the server does not start"
-            try:
-                if self.client.get("/health").status_code == 200:
-                    return
-            except httpx.TransportError:
-                time.sleep(0.5)
+        options += [f"--model={vllm_model.folder()}"]
+        super().__init__(["vllm.entrypoints.openai.api_server", *options], port, "/health", log, 240)
+        self.client = httpx.Client(base_url=self.url, timeout=120)
 
     def chat(self, **given: Any) -> httpx.Response:
         message = {"role": "user", "content": given.pop("prompt", "Describe a person.")}
@@ -105,8 +82,7 @@ class Server:
 
     def close(self) -> None:
         self.client.close()
-        self.process.terminate()
-        self.process.wait(60)
+        super().close()
 
 
 @pytest.fixture(scope="module")
