@@ -632,6 +632,13 @@ def beam_top(
     score, MaskError for an allowed id without a logit; their place names the row.
     """
 
+def step_words(states: Sequence[Chain]) -> NDArray[np.int32]:
+    """The steps of chains as numbers, for a kernel that runs them: int32 [B, words].
+
+    The words are those of `step_words` in crates/logitree-sampling/src/chain/steps.rs. SamplingError, with the
+    row in its place, for a chain that no kernel knows.
+    """
+
 def custom(fn: object, name: str = "custom", *, selects: bool = False) -> Sampler:
     """A sampler that calls `fn(ids, logits)`, anywhere in a chain.
 

@@ -5,6 +5,7 @@
 mod align;
 mod effects;
 mod snapshot;
+mod steps;
 
 use super::measures::{likeliest, Model};
 use super::registry::{self, SamplerRow};
@@ -14,6 +15,7 @@ use align::Align;
 pub use effects::Effect;
 use effects::EffectRecorder;
 use logitree_tokens::mask::AllowedTokens;
+pub use steps::{step_words, Step};
 
 /// How a chain computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -50,7 +50,7 @@ pub use batch::{BatchOptions, Picked, Row};
 pub use candidates::Candidates;
 #[doc(hidden)] // the beams have the same errors
 pub use candidates::{bad_logit, no_logit};
-pub use chain::{Chain, Effect, Mode};
+pub use chain::{step_words, Chain, Effect, Mode, Step};
 pub use history::TokenHistory;
 pub use logitree_tokens::simd::Floats;
 pub use measures::{Level, Measures};
@@ -131,6 +131,11 @@ pub trait Sampler: SamplerObject + std::any::Any + Send + Sync {
     /// What it does to the greatest logit, the first of equal ones, whatever the other candidates are.
     fn on_greatest(&self) -> OnGreatest {
         OnGreatest::Unknown
+    }
+
+    /// What it does, as a number; `None` if that is not all, or it is no step of [`Chain::steps`].
+    fn step(&self) -> Option<Step> {
+        None
     }
 
     /// Whether it calls code of the host program, which must stay on the caller's thread.

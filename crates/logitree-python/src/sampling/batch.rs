@@ -9,9 +9,9 @@ use crate::logit_rows::{in_row, is_sequence, LogitRows};
 use crate::logits::Mask;
 use crate::mask::mask_rows;
 use logitree::catalogue::beam_top as best_beams;
-use logitree::sampling::{batch, BatchOptions, Chain, Picked, Row};
+use logitree::sampling::{self, batch, BatchOptions, Chain, Picked, Row};
 use logitree::{Error, ErrorKind, TokenId};
-use numpy::PyArray1;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
 /// Rows of logits and what is allowed in each, borrowed from Python.
@@ -194,7 +194,21 @@ fn beam_top<'py>(
     ))
 }
 
-/// Adds the function to the module.
+/// The steps of chains as numbers, for a kernel that runs them: int32 [B, words].
+///
+/// The words are those of `step_words` in crates/logitree-sampling/src/chain/steps.rs. SamplingError, with the row in
+/// its place, for a chain that no kernel knows.
+#[pyfunction]
+fn step_words<'py>(py: Python<'py>, states: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArray2<i32>>> {
+    let held = states_of(states)?;
+    let chains: Vec<&Chain> = held.iter().map(|chain| &chain.inner).collect();
+    let (words, width) = sampling::step_words(&chains).map_err(to_py)?;
+    let words = words.into_iter().map(u32::cast_signed).collect();
+    PyArray1::from_vec(py, words).reshape([chains.len(), width])
+}
+
+/// Adds the functions to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(beam_top, m)?)
+    m.add_function(wrap_pyfunction!(beam_top, m)?)?;
+    m.add_function(wrap_pyfunction!(step_words, m)?)
 }

@@ -33,6 +33,11 @@ impl Draws {
         self.seed
     }
 
+    /// How many words were drawn; with philox the number of accepted tokens.
+    pub fn position(&self) -> u64 {
+        self.words.count()
+    }
+
     /// The next double in [0, 1).
     pub fn double(&mut self) -> f64 {
         self.words.double()

@@ -4,9 +4,9 @@
 //! `sum * draw`.
 
 use crate::reference::{Reference, TokenArray};
-use crate::rng::{Draws, Seed};
+use crate::rng::{Draws, Generator, Seed};
 use crate::Result;
-use crate::{arguments, state, Candidates, OnRejected, Sampler};
+use crate::{arguments, state, Candidates, OnRejected, Sampler, Step};
 
 /// Draws from a generator, with rollback.
 #[derive(Debug, Clone)]
@@ -63,6 +63,12 @@ impl Sampler for Dist {
 
     fn on_rejected(&self) -> OnRejected {
         OnRejected::Ignores
+    }
+
+    fn step(&self) -> Option<Step> {
+        let Seed { generator, seed: key, sequence } = self.draws.seed();
+        let position = self.draws.position();
+        (generator == Generator::Philox).then_some(Step::Draw { key, sequence, position })
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

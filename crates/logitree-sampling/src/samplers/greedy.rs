@@ -2,7 +2,7 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::Result;
-use crate::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler};
+use crate::{Arguments, Candidates, FromArguments, OnGreatest, OnRejected, Sampler, Step};
 
 /// Selects the first maximum.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,6 +33,10 @@ impl Sampler for Greedy {
 
     fn on_rejected(&self) -> OnRejected {
         OnRejected::Ignores
+    }
+
+    fn step(&self) -> Option<Step> {
+        Some(Step::Greedy)
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -2,7 +2,7 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::Result;
-use crate::{arguments, check, Candidates, OnGreatest, OnRejected, Sampler, MANY};
+use crate::{arguments, check, Candidates, OnGreatest, OnRejected, Sampler, Step, MANY};
 
 /// Keeps what reaches `p` times the highest probability, and at least `min_keep`.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +63,10 @@ impl Sampler for MinP {
             true => OnRejected::Removes,
             false => OnRejected::Ignores,
         }
+    }
+
+    fn step(&self) -> Option<Step> {
+        (self.min_keep <= 1).then(|| Step::MinP(self.p.ln()))
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -3,7 +3,7 @@
 
 use crate::reference::{Reference, TokenArray};
 use crate::Result;
-use crate::{arguments, check, Candidates, OnGreatest, OnRejected, Sampler};
+use crate::{arguments, check, Candidates, OnGreatest, OnRejected, Sampler, Step};
 
 /// The temperature.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +50,10 @@ impl Sampler for Temp {
             true => OnRejected::Ignores,
             false => OnRejected::Adds,
         }
+    }
+
+    fn step(&self) -> Option<Step> {
+        Some(Step::Temperature(self.t))
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

@@ -1,7 +1,7 @@
 //! top_k: keeps the k candidates with the highest logits, sorted.
 
 use crate::reference::{Reference, TokenArray};
-use crate::{arguments, Candidates, OnGreatest, OnRejected, Sampler, MANY};
+use crate::{arguments, Candidates, OnGreatest, OnRejected, Sampler, Step, MANY};
 
 /// Keeps the `k` best; `k <= 0` keeps all, as they are.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +38,10 @@ impl Sampler for TopK {
             true => OnRejected::Removes,
             false => OnRejected::Ignores,
         }
+    }
+
+    fn step(&self) -> Option<Step> {
+        u32::try_from(self.k).ok().map(Step::TopK)
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

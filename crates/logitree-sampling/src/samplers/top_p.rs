@@ -2,7 +2,7 @@
 
 use crate::reference::{Reference, TokenArray, TokenData};
 use crate::Result;
-use crate::{arguments, check, Candidates, OnGreatest, OnRejected, Sampler};
+use crate::{arguments, check, Candidates, OnGreatest, OnRejected, Sampler, Step};
 
 /// How many candidates are sorted at first; more only if they do not reach p.
 const FIRST: usize = 256;
@@ -67,6 +67,10 @@ impl Sampler for TopP {
 
     fn on_rejected(&self) -> OnRejected {
         OnRejected::Ignores
+    }
+
+    fn step(&self) -> Option<Step> {
+        (self.min_keep <= 1).then_some(Step::TopP(self.p))
     }
 
     fn reference(&mut self) -> Option<&mut dyn Reference> {

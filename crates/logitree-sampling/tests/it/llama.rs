@@ -97,19 +97,39 @@ fn same_but_for_ties(mut a: Vec<(u32, f32)>, mut b: Vec<(u32, f32)>) -> bool {
     a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| (x.1 - y.1).abs() <= 1e-4 * x.1.abs().max(1.0))
 }
 
-/// Whether a bound falls within rounding of these ids' logits: a little higher, both chains keep them, and a little
-/// lower neither does.
+/// A change of the logit of `id` that moves a sum of all weights by twice as much as adding them in float32 may round.
+fn beyond_rounding(row: &[f32], id: u32) -> f32 {
+    let of = f64::from(row[id as usize]);
+    let weights = row.iter().filter(|x| x.is_finite()).map(|&x| (f64::from(x) - of).exp());
+    let additions = row.len() as f64;
+    (additions * f64::from(f32::EPSILON) * weights.sum::<f64>()).clamp(1e-4, 1e-2) as f32
+}
+
+/// What both chains keep of a row, if that is the same.
+fn kept(chains: &(Chain, Chain), row: &[f32], allowed: AllowedTokens<'_>) -> Option<Vec<u32>> {
+    let (mut fast, mut slow) = chains.clone();
+    fast.apply(row, allowed, None).and_then(|()| slow.apply(row, allowed, None)).ok()?;
+    let ids_of = |chain| survivors(chain).iter().map(|c| c.0).collect::<Vec<_>>();
+    Some(ids_of(&fast)).filter(|left| *left == ids_of(&slow))
+}
+
+/// Whether a bound falls within rounding of these ids: both chains keep them after a small change of the row, and
+/// neither does after the opposite one. A change moves their logits, or scales the row (mirostat's bound is a number of
+/// candidates, which it estimates from the decline of the logits).
 fn is_rounding(chains: &(Chain, Chain), row: &[f32], allowed: AllowedTokens<'_>, ids: &[u32]) -> bool {
-    [1e-4f32, -1e-4].into_iter().all(|by| {
+    let moved = |sign: f32| {
         let mut moved = row.to_vec();
-        ids.iter().for_each(|&id| moved[id as usize] += by);
-        let (mut fast, mut slow) = chains.clone();
-        if fast.apply(&moved, allowed, None).is_err() || slow.apply(&moved, allowed, None).is_err() {
+        ids.iter().for_each(|&id| moved[id as usize] += sign * beyond_rounding(row, id));
+        moved
+    };
+    let scaled = |by: f32| row.iter().map(|x| x * by).collect::<Vec<f32>>();
+    let scales = [0.0001, 0.001, 0.003].map(|by| (scaled(1.0 + by), scaled(1.0 - by)));
+    std::iter::once((moved(1.0), moved(-1.0))).chain(scales).any(|(one, other)| {
+        let (Some(one), Some(other)) = (kept(chains, &one, allowed), kept(chains, &other, allowed)) else {
             return false;
-        }
-        let ids_of = |chain| survivors(chain).iter().map(|c| c.0).collect::<Vec<_>>();
-        let left = ids_of(&fast);
-        left == ids_of(&slow) && ids.iter().all(|id| left.contains(id) == (by > 0.0))
+        };
+        let are_in = |left: &[u32], wanted| ids.iter().all(|id| left.contains(id) == wanted);
+        [true, false].iter().any(|&wanted| are_in(&one, wanted) && are_in(&other, !wanted))
     })
 }
 

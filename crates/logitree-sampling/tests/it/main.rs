@@ -12,3 +12,4 @@ mod llama;
 mod long;
 mod oracle;
 mod orders;
+mod steps;

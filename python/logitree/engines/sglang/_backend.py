@@ -29,8 +29,8 @@ from sglang.srt.utils.common import is_pin_memory_available
 from ... import _core
 from ..._core import Constraint, Grammar
 from ..._errors import error
+from ...tensors import apply_masks
 from .._requests import SECONDS, Compiler
-from .._tensors import ban
 from ._compiler import compiler_of
 
 logger = logging.getLogger(__name__)
@@ -280,7 +280,7 @@ class LogitreeGrammar(BaseGrammarObject):  # type: ignore[misc]
             vocab_mask: int32 [B, words], where the logits are.
         """
         if logits.device.type == "cpu":
-            ban(logits, range(len(logits)), vocab_mask.numpy(), logits.shape[1])
+            apply_masks(logits, vocab_mask)
         else:
             XGrammarGrammarBackend.apply_vocab_mask(logits, vocab_mask)
 

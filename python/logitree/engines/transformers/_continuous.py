@@ -12,7 +12,7 @@ import numpy as np
 
 from ... import _core
 from ..._errors import EngineError, error
-from .._tensors import ban
+from ...tensors import apply_masks
 from ._forward import import_torch
 from ._states import State, States, without_scores
 
@@ -109,7 +109,7 @@ def _requests(kind: Any) -> Any:
             out = scores.clone()
             bound = {at: state for at, (_, state) in enumerate(self._rows) if state is not None and not state.is_free}
             if bound:
-                ban(out, list(bound), self._of.masks(list(bound.values())), self._of.size)
+                apply_masks(out, self._of.masks(list(bound.values())), list(bound), self._of.size)
             for at, found in without_scores(out, list(bound)):
                 _fail(self._rows[at][0], f"{found} among the allowed tokens: look at the model's logits")
             for at, (request, _) in enumerate(self._rows):

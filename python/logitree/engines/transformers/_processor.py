@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ... import _core
 from ..._errors import error
-from .._tensors import ban
+from ...tensors import apply_masks
 from ._forward import import_torch
 from ._states import State, States, without_scores
 
@@ -251,7 +251,7 @@ def _masked(scores: Any, rows: list[int], masks: npt.NDArray[np.int32], size: in
     """A copy of the scores, with -inf where the mask of one of these rows has no bit, and past `size`."""
     torch = import_torch()
     out = scores.detach().clone(memory_format=torch.contiguous_format)
-    ban(out, rows, masks, size)
+    apply_masks(out, masks, rows, size)
     return out
 
 

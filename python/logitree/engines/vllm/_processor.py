@@ -16,8 +16,8 @@ from vllm.v1.worker.gpu.sample.logits_processor.interface import LogitsProcessor
 
 from ... import _core
 from ..._errors import error
+from ...tensors import apply_masks
 from .._requests import SECONDS, Compiler
-from .._tensors import ban
 from ._arguments import Arguments
 from ._compiler import SLOWER, compiler_of
 from ._rows import Deciding, Row
@@ -130,7 +130,7 @@ class LogitsProcessor(ProcessorV1, ProcessorV2):  # type: ignore[misc]
                 masks.append(found)
                 rows.extend(range(at, at + len(found)))
         if rows:
-            ban(logits, rows, np.concatenate(masks), size)
+            apply_masks(logits, np.concatenate(masks), rows, size)
         return logits
 
     def _of_batch(self) -> list[tuple[Row, int, Sequence[int]]]:
