@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
 CASES   ?= 20000
 
-.PHONY: help setup demo c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers bench-engines bench-sglang test-engines test-vllm test-sglang test-llama-oldest wheel fuzz clean
+.PHONY: help setup demo c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers bench-engines bench-sglang test-engines test-vllm test-sglang test-llama-oldest test-ray wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -106,7 +106,7 @@ bench-sglang:  ## SGLang's grammar backends beside ours (in .venv-sglang)
 
 test-engines:  ## the tests that need the peer libraries (several GB, in .venv-engines)
 	@$(ready) engines
-	.venv-engines/bin/python -m pytest -m peers
+	.venv-engines/bin/python -m pytest -m peers --ignore=tests/engines/test_ray_docs.py
 
 test-vllm:  ## the tests with vLLM itself, its server among them (12 GB, in .venv-vllm)
 	@$(ready) vllm
@@ -116,6 +116,10 @@ test-vllm:  ## the tests with vLLM itself, its server among them (12 GB, in .ven
 test-sglang:  ## the tests with SGLang's own grammar classes, which need no GPU (several GB, in .venv-sglang)
 	@$(ready) sglang
 	.venv-sglang/bin/python -m pytest -m peers tests/engines/test_sglang*.py
+
+test-ray:  ## Ray on a cluster of two nodes on this machine, and the programs of its page
+	@$(ready) engines
+	.venv-engines/bin/python -m pytest tests/engines/test_ray.py tests/engines/test_ray_docs.py
 
 test-llama-oldest:  ## the tests of LlamaCpp with the oldest llama-cpp-python that the extra allows (in .venv-llama-oldest)
 	@$(ready) llama-oldest
