@@ -94,6 +94,22 @@ def _plain(source: Any) -> dict[str, Any]:
     raise _NeedsPydantic
 
 
+def resolved(schema: Any, root: Mapping[str, Any]) -> Any:
+    """A schema whose reference into `$defs` or `definitions` is followed, at most 16 times."""
+    for _ in range(16):
+        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
+        if not isinstance(reference, str) or not reference.startswith("#/"):
+            return schema
+        found: Any = root
+        for step in reference[2:].split("/"):
+            key = step.replace("~1", "/").replace("~0", "~")
+            found = found.get(key) if isinstance(found, Mapping) else None
+        if found is None:
+            return schema
+        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
+    return schema
+
+
 def literals(source: Any) -> tuple[Any, ...] | None:
     """The values of a ``Literal``, or of a union of them; None for any other type."""
     origin, arguments = typing.get_origin(source), typing.get_args(source)

@@ -46,8 +46,10 @@ COLOURS = ["red", "green", "blue", "violet"]
 def cluster() -> Iterator[None]:
     """Two nodes of three cores each, as far as Ray knows."""
     paths = os.pathsep.join([str(Path(lt.__file__).parents[1]), *sys.path])
-    kept = {name: os.environ.get(name) for name in ("PYTHONPATH", "PYTHONWARNINGS")}
-    os.environ.update(PYTHONPATH=paths, PYTHONWARNINGS="ignore")  # Ray's processes have them
+    # Ray's processes have them. By itself Serve gives up on an entrance that takes more than seconds to begin.
+    given = {"PYTHONPATH": paths, "PYTHONWARNINGS": "ignore", "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60"}
+    kept = {name: os.environ.get(name) for name in given}
+    os.environ.update(given)
     made = Cluster(
         initialize_head=True,
         head_node_args={"num_cpus": 3, "object_store_memory": 120_000_000, "include_dashboard": False},

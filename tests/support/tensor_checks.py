@@ -15,7 +15,7 @@ import torch
 
 import logitree as lt
 from logitree import _core, samplers
-from logitree.tensors import _sampling, apply_masks, sample_batch
+from logitree.tensors import _masks, _sampling, apply_masks, sample_batch
 
 Chains = Callable[[int], lt.Chain]
 
@@ -128,12 +128,7 @@ def masked(device: str, width: int) -> list[bool]:
             lt.masks.apply(expected[row], mask)
         got = logits.to(device)
         if device == "cpu":
-            from logitree.tensors import _kernels
-
-            _kernels.ban[(3, -(-(width + 9) // 1024))](
-                got, got.stride(0), torch.tensor([4, 0, 2]), torch.from_numpy(words), words.shape[1], width, width + 9,
-                CHUNK=1024,
-            )  # fmt: skip
+            _masks.ban(got, torch.from_numpy(words), torch.tensor([4, 0, 2]), width)
         else:
             apply_masks(got, words, [4, 0, 2], width)
         found.append(torch.equal(got.cpu(), expected))

@@ -45,8 +45,8 @@ def run(bench: Bench) -> None:
 
 
 def _masks(bench: Bench, torch: Any, more: dict[str, Any]) -> None:
-    from logitree.tensors import _kernels, apply_masks
-    from logitree.tensors._masks import CHUNK
+    from logitree.tensors import apply_masks
+    from logitree.tensors._masks import ban
 
     rng = np.random.default_rng(0)
     rows, bits = torch.arange(ROWS, device="cuda"), torch.arange(32, dtype=torch.int32, device="cuda")
@@ -56,8 +56,7 @@ def _masks(bench: Bench, torch: Any, more: dict[str, Any]) -> None:
         words = torch.from_numpy(host).cuda()
 
         def ours(at: int, given: Any = given, words: Any = words) -> None:
-            grid = (ROWS, WIDTH // CHUNK)
-            _kernels.ban[grid](given[at], WIDTH, rows, words, words.shape[1], WIDTH, WIDTH, CHUNK=CHUNK)
+            ban(given[at], words, rows, WIDTH)
 
         def peer(at: int, given: Any = given, words: Any = words) -> None:
             given[at].masked_fill_(((words[:, :, None] >> bits) & 1).flatten(1) == 0, -torch.inf)

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from .._core import Grammar, LogitreeError
+from .._schemas import resolved
 from ._protocol import TYPES, Pairs
 from ._python import read_literal
-from ._tools import Tool, is_text, resolved
+from ._tools import Tool, is_text
 
 _KEY = re.compile(r"\s*([^\s:,{}\[\]][^:,{}\[\]]*)")
 _WORD = re.compile(r"([^,{}\[\]]*)")

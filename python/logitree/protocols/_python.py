@@ -12,9 +12,10 @@ from typing import Any
 
 from .._core import ConstraintError, Grammar
 from .._errors import error
+from .._schemas import resolved
 from ._numbers import DECODER
 from ._pieces import joined
-from ._tools import Tool, check_keywords, check_required, check_schema, resolved
+from ._tools import Tool, check_keywords, check_required, check_schema
 
 MAX_NESTED = 16
 """Schemas within schemas."""

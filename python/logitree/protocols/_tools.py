@@ -11,7 +11,7 @@ from typing import Any
 
 from .._core import ConstraintError, Grammar
 from .._errors import ValueMismatchError, error
-from .._schemas import arguments_reader, schema_of
+from .._schemas import arguments_reader, resolved, schema_of
 
 NAME = re.compile(r"[\w.\-/]{1,256}")
 """What a tool may be called: no protocol has a marker that begins so."""
@@ -134,22 +134,6 @@ def check_required(schema: Mapping[str, Any], place: str) -> None:
     if missing := sorted(set(schema.get("required", ())).difference(schema.get("properties", {}))):
         help = "describe it under properties"
         raise error(ConstraintError, f"{missing[0]!r} is required and not described", place=place, help=help)
-
-
-def resolved(schema: Any, root: Mapping[str, Any]) -> Any:
-    """A schema whose reference into `$defs` or `definitions` is followed, at most 16 times."""
-    for _ in range(16):
-        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            return schema
-        found: Any = root
-        for step in reference[2:].split("/"):
-            key = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(key) if isinstance(found, Mapping) else None
-        if found is None:
-            return schema
-        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
-    return schema
 
 
 def is_text(schema: Any, root: Mapping[str, Any]) -> bool:

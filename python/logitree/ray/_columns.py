@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .._constraint import OneOf
-from .._schemas import schema_of
+from .._schemas import resolved, schema_of
 
 DEPTH = 32
 """The deepest schema that is followed; references may go around."""
@@ -38,11 +38,9 @@ def plain(value: Any, text: str) -> Any:
 
 def _type(schema: Any, root: Any, depth: int) -> Any:
     arrow = importlib.import_module("pyarrow")
-    if not isinstance(schema, Mapping) or not depth:
+    schema = resolved(schema, root)
+    if not isinstance(schema, Mapping) or "$ref" in schema or not depth:
         return None
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        return _type(_resolved(reference, root), root, depth - 1)
     if "enum" in schema or "const" in schema:
         return _of_values(schema["enum"] if "enum" in schema else [schema["const"]])
     if "anyOf" in schema:
@@ -72,13 +70,3 @@ def _of_values(values: Any) -> Any:
     if kinds == {int}:
         return arrow.int64()
     return arrow.float64() if kinds and kinds <= {int, float} else None
-
-
-def _resolved(reference: str, root: Any) -> Any:
-    found = root
-    if reference.startswith("#"):
-        for step in reference[1:].strip("/").split("/"):
-            name = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return found
-    return None

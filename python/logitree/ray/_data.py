@@ -186,18 +186,13 @@ class Worker:
             except (_core.LogitreeError, TypeError) as wrong:
                 results[at] = {"error": str(wrong)}
         self._generate(asked, constraints, results)
-        kinds = {
-            "text": arrow.string(),
-            "finish_reason": arrow.string(),
-            "seed": arrow.uint64(),
-            "error": arrow.string(),
-        }
-        columns = {name: arrow.array([row.get(name) for row in results], kind) for name, kind in kinds.items()}
         if self._type is not None:
-            values = [self._fitting(row) for row in results]
-            columns = {"text": columns.pop("text"), "value": arrow.array(values, self._type), **columns}
-            columns["error"] = arrow.array([row.get("error") for row in results], arrow.string())
-        return arrow.table(columns)
+            for row in results:
+                self._fit(row)
+        text = arrow.string()
+        kinds = {"text": text, "value": self._type, "finish_reason": text, "seed": arrow.uint64(), "error": text}
+        columns = {name: [row.get(name) for row in results] for name in OURS}
+        return arrow.table({name: arrow.array(columns[name], kind) for name, kind in kinds.items() if kind is not None})
 
     def _generate(
         self, asked: Sequence[Any], constraints: Mapping[int, Constraint | None], results: list[dict[str, Any]]
@@ -232,13 +227,10 @@ class Worker:
             found["error"] = f"{type(wrong).__name__}: {wrong}"
         return found
 
-    def _fitting(self, row: dict[str, Any]) -> Any:
-        """A row's value, or None and an error where its column does not hold it."""
+    def _fit(self, row: dict[str, Any]) -> None:
+        """Makes a row's value an error where its column does not hold it."""
         arrow = importlib.import_module("pyarrow")
-        value = row.get("value")
         try:
-            arrow.array([value], self._type)
+            arrow.array([row.get("value")], self._type)
         except (arrow.ArrowException, OverflowError, TypeError, ValueError) as wrong:
-            row["error"] = f"the value is no {self._type}: {wrong}"
-            return None
-        return value
+            row.update(value=None, error=f"the value is no {self._type}: {wrong}")

@@ -112,7 +112,7 @@ class Replica:
         if request.method == "GET":
             return responses.JSONResponse({"status": "ready"})
         try:
-            asked = self._read(await request.body())
+            asked = await asyncio.to_thread(self._read, await request.body())
         except (_core.LogitreeError, TypeError, ValueError) as wrong:
             return responses.JSONResponse(_problem(wrong), 400)
         if asked.pop("stream"):

@@ -47,14 +47,20 @@ def apply_masks(logits: Any, masks: Any, rows: Sequence[int] | None = None, size
     words = on_device(masks, logits)
     index = torch.tensor(rows, device=logits.device)
     if logits.device.type == "cuda" and logits.stride(1) == 1 and has_triton():
-        kernels = importlib.import_module("._kernels", __package__)
-        grid = (len(rows), -(-width // CHUNK))
-        kernels.ban[grid](logits, logits.stride(0), index, words, words.shape[1], size, width, CHUNK=CHUNK)
+        ban(logits, words, index, size)
         return
     bits = torch.arange(32, dtype=torch.int32, device=logits.device)
     banned = torch.ones((len(rows), width), dtype=torch.bool, device=logits.device)
     banned[:, :size] = ((words[:, :, None] >> bits) & 1).flatten(1)[:, :size] == 0
     logits[index] = logits[index].masked_fill(banned, -torch.inf)
+
+
+def ban(logits: Any, words: Any, index: Any, size: int) -> None:
+    """`apply_masks` by the kernel, with masks and int64 rows beside the logits."""
+    kernels = importlib.import_module("._kernels", __package__)
+    width = logits.shape[1]
+    grid = (len(index), -(-width // CHUNK))
+    kernels.ban[grid](logits, logits.stride(0), index, words, words.shape[1], size, width, CHUNK=CHUNK)
 
 
 def on_device(masks: Any, logits: Any) -> Any:

@@ -4,7 +4,7 @@ use super::{Chain, Mode};
 use crate::{Error, ErrorKind, Result};
 
 /// Words of a row of [`step_words`] before its steps.
-pub const HEADER: usize = 8;
+const HEADER: usize = 8;
 
 /// What a sampler does, as far as kernels know it.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -280,7 +280,7 @@ class LogitreeGrammar(BaseGrammarObject):  # type: ignore[misc]
             vocab_mask: int32 [B, words], where the logits are.
         """
         if logits.device.type == "cpu":
-            apply_masks(logits, vocab_mask)
+            apply_masks(logits, vocab_mask, size=min(logits.shape[1], 32 * vocab_mask.shape[1]))
         else:
             XGrammarGrammarBackend.apply_vocab_mask(logits, vocab_mask)
 
