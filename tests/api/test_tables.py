@@ -8,12 +8,13 @@ from __future__ import annotations
 import importlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
 
 import logitree as lt
+from logitree.catalogue import _tables
 
 ROWS = [[5, 6, 7], [5, 6, 9], [1, 2, 3], [5, 6, 7]]
 NUMBERS = [10, 2**40, 30, 40]
@@ -162,6 +163,37 @@ def test_what_is_wrong_in_a_csv_file_is_reported_with_its_place(tmp_path: Path, 
         lt.Catalogue.from_table(table, path=tmp_path / "index")
     assert message.format(table) in str(caught.value)
     assert not (tmp_path / "index").exists()
+
+
+def without_y(text: str) -> list[int]:
+    return [ord(character) for character in text if character != "y"]
+
+
+BROKEN = {
+    "t.csv": ("a\n-1\n2\n", lt.Catalogue.from_table),
+    "t.jsonl": ('{"a": -1}\n{"a": 2}\n', lt.Catalogue.from_table),
+    "t.txt": ("y\nx\n", lambda file: lt.Catalogue.from_texts(file, without_y)),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_an_error_leaves_no_file_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    text, read = BROKEN[name]
+    table = tmp_path / name
+    table.write_text(text)
+    opened: list[IO[bytes]] = []
+    really = Path.open
+
+    def remembered(path: Path, mode: str) -> IO[bytes]:
+        opened.append(really(path, mode))  # type: ignore[arg-type]
+        return opened[-1]
+
+    monkeypatch.setattr(Path, "open", remembered)
+    monkeypatch.setattr(_tables, "_ROWS", 1)
+    monkeypatch.setattr(_tables, "_TEXTS", 1)
+    with pytest.raises(lt.ConstraintError) as caught:
+        read(table)
+    assert [file.closed for file in opened] == [True], caught
 
 
 WRONG_JSON = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from typing import Any, Protocol
 
 import numpy as np
@@ -174,10 +175,11 @@ class Catalogue(_core.Constraint):
         builder = CatalogueBuilder(path, keyed=has_keys(items), memory=memory)
         done = 0
         with telling("building the index", on_progress) as tell:
-            for numbers, rows in _tables.tokenised(texts, tokenize, lambda read: tell(read / 2)):
-                names = np.array(numbers, np.uint64) if items is None else items[done : done + len(rows)]  # type: ignore[index]
-                builder.add(rows, items=names)
-                done += len(rows)
+            with closing(_tables.tokenised(texts, tokenize, lambda read: tell(read / 2))) as parts:
+                for numbers, rows in parts:
+                    names = np.array(numbers, np.uint64) if items is None else items[done : done + len(rows)]  # type: ignore[index]
+                    builder.add(rows, items=names)
+                    done += len(rows)
             if items is not None and len(items) != done:  # type: ignore[arg-type]
                 message = f"{len(items)} entries of items for {done} texts"  # type: ignore[arg-type]
                 raise error(_core.ConstraintError, message, help="give one for each text")
@@ -218,11 +220,12 @@ class Catalogue(_core.Constraint):
         """
         builder = CatalogueBuilder(path, weighted=weights is not None, memory=memory)
         with telling("building the index", on_progress) as tell:
-            for part in _tables.portions(source, columns, item, weights, lambda read: tell(read / 2)):
-                first = len(builder)
-                numbers = np.arange(first, first + len(part), dtype=np.uint64) if part.items is None else part.items
-                flat = None if part.weights is None else part.weights.reshape(-1)
-                builder._core.push(part.tokens.astype(np.uint32), numbers, ends=part.ends, weights=flat)
+            with closing(_tables.portions(source, columns, item, weights, lambda read: tell(read / 2))) as parts:
+                for part in parts:
+                    first = len(builder)
+                    numbers = np.arange(first, first + len(part), dtype=np.uint64) if part.items is None else part.items
+                    flat = None if part.weights is None else part.weights.reshape(-1)
+                    builder._core.push(part.tokens.astype(np.uint32), numbers, ends=part.ends, weights=flat)
             return builder.finish(lambda written: tell(0.5 + written / 2))
 
     @classmethod

@@ -8,7 +8,8 @@ import io
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -63,41 +64,47 @@ def table_items(
 
     Arguments and errors as those of `Catalogue.from_table`; `on_progress` is of reading.
     """
-    for part in portions(source, columns, item, weights, on_progress or (lambda _: None)):
-        if part.ends is None:
-            yield ItemRows(part.tokens, part.items, part.weights)
-        else:
-            cuts = part.ends[:-1]
-            split = None if part.weights is None else np.split(part.weights, cuts)
-            yield ItemRows(np.split(part.tokens, cuts), part.items, split)
+    with closing(portions(source, columns, item, weights, on_progress or (lambda _: None))) as parts:
+        for part in parts:
+            if part.ends is None:
+                yield ItemRows(part.tokens, part.items, part.weights)
+            else:
+                cuts = part.ends[:-1]
+                split = None if part.weights is None else np.split(part.weights, cuts)
+                yield ItemRows(np.split(part.tokens, cuts), part.items, split)
 
 
 def tokenised(
     texts: Iterable[str] | os.PathLike[str], tokenize: Callable[[str], Sequence[int]], tell: Read
-) -> Iterator[tuple[list[int], list[Sequence[int]]]]:
+) -> Generator[tuple[list[int], list[Sequence[int]]], None, None]:
     """Texts in portions, each with its position and its tokens.
 
     Raises:
         ConstraintError: a text without tokens.
         PayloadError, FileError: the file cannot be read.
     """
-    numbered = _lines_of_file(Path(texts), tell) if isinstance(texts, os.PathLike) else enumerate(texts)
     whole = len(texts) if isinstance(texts, Sized) else 0
-    while some := list(itertools.islice(numbered, _TEXTS)):
-        rows = [tokenize(text) for _, text in some]
-        for (number, text), row in zip(some, rows, strict=True):
-            if len(row) == 0:
-                raise error(_core.ConstraintError, f"the text {text!r} has no tokens", place=f"text {number}")
-        yield [number for number, _ in some], rows
-        if whole:
-            tell((some[-1][0] + 1) / whole)
+    if isinstance(texts, os.PathLike):
+        numbered = _lines_of_file(Path(texts), tell)
+    else:
+        numbered = (pair for pair in enumerate(texts))
+    with closing(numbered):
+        while some := list(itertools.islice(numbered, _TEXTS)):
+            rows = [tokenize(text) for _, text in some]
+            for (number, text), row in zip(some, rows, strict=True):
+                if len(row) == 0:
+                    raise error(_core.ConstraintError, f"the text {text!r} has no tokens", place=f"text {number}")
+            yield [number for number, _ in some], rows
+            if whole:
+                tell((some[-1][0] + 1) / whole)
 
 
-def _lines_of_file(path: Path, tell: Read) -> Iterator[tuple[int, str]]:
+def _lines_of_file(path: Path, tell: Read) -> Generator[tuple[int, str], None, None]:
     """The lines that are not empty, with their numbers from 0."""
-    for number, line in enumerate(_lines(path, tell)):
-        if text := line.rstrip("\r\n"):
-            yield number, text
+    with closing(_lines(path, tell)) as lines:
+        for number, line in enumerate(lines):
+            if text := line.rstrip("\r\n"):
+                yield number, text
 
 
 # -- portions of checked columns
@@ -310,7 +317,7 @@ def _refuse(message: str, place: Place, at: int, name: str, help: str = "") -> N
 
 def portions(
     source: Source, columns: Sequence[str] | None, item: str | None, weights: Sequence[str] | None, tell: Read
-) -> Iterator[Portion]:
+) -> Generator[Portion, None, None]:
     """A table's rows in portions; arguments and errors as those of `Catalogue.from_table`."""
     for name, given in (("columns", columns), ("weights", weights)):
         if isinstance(given, str):
@@ -340,7 +347,7 @@ def _unreadable(path: Path, problem: OSError) -> _core.FileError:
     return file_error(problem, "cannot be read", place=str(path))
 
 
-def _lines(path: Path, tell: Read) -> Iterator[str]:
+def _lines(path: Path, tell: Read) -> Generator[str, None, None]:
     """The lines of a UTF-8 file with their ends.
 
     Raises:
@@ -361,35 +368,38 @@ def _lines(path: Path, tell: Read) -> Iterator[str]:
 
 
 def _csv(path: Path, question: _Question, tell: Read) -> Iterator[Portion]:
-    rows = csv.reader(_lines(path, tell), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-    try:
-        there = next(rows, None)
-        if there is None:
-            raise error(_core.PayloadError, "an empty file", place=str(path), help="its first line names the columns")
-        if len(set(there)) != len(there):
-            raise error(_core.PayloadError, "two columns of one name", place=f"{path}, line 1")
-        wanted = question.of(there, str(path))
-        numbered = ((rows.line_num, row) for row in rows if row)
-        while some := list(itertools.islice(numbered, _ROWS)):
-            for line, row in some:
-                if len(row) > len(there):
-                    message = f"{len(row)} cells under {len(there)} names"
-                    raise error(_core.PayloadError, message, place=f"{path}, line {line}")
-            at = {name: there.index(name) for name in wanted.all()}
-            cells = {name: [row[i] if i < len(row) else "" for _, row in some] for name, i in at.items()}
-            yield _portion(wanted, cells, _line_of(path, some))
-    except csv.Error as problem:
-        raise error(_core.PayloadError, str(problem), place=f"{path}, line {rows.line_num}") from problem
+    with closing(_lines(path, tell)) as lines:
+        rows = csv.reader(lines, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        try:
+            there = next(rows, None)
+            if there is None:
+                help = "its first line names the columns"
+                raise error(_core.PayloadError, "an empty file", place=str(path), help=help)
+            if len(set(there)) != len(there):
+                raise error(_core.PayloadError, "two columns of one name", place=f"{path}, line 1")
+            wanted = question.of(there, str(path))
+            numbered = ((rows.line_num, row) for row in rows if row)
+            while some := list(itertools.islice(numbered, _ROWS)):
+                for line, row in some:
+                    if len(row) > len(there):
+                        message = f"{len(row)} cells under {len(there)} names"
+                        raise error(_core.PayloadError, message, place=f"{path}, line {line}")
+                at = {name: there.index(name) for name in wanted.all()}
+                cells = {name: [row[i] if i < len(row) else "" for _, row in some] for name, i in at.items()}
+                yield _portion(wanted, cells, _line_of(path, some))
+        except csv.Error as problem:
+            raise error(_core.PayloadError, str(problem), place=f"{path}, line {rows.line_num}") from problem
 
 
 def _jsonl(path: Path, question: _Question, tell: Read) -> Iterator[Portion]:
     wanted = None
-    numbered = ((n, line) for n, line in enumerate(_lines(path, tell), start=1) if not line.isspace())
-    while some := list(itertools.islice(numbered, _ROWS)):
-        rows = [_object(path, number, line) for number, line in some]
-        wanted = wanted or question.of(list(rows[0]), f"{path}, line {some[0][0]}")
-        cells = {name: [row.get(name) for row in rows] for name in wanted.all()}
-        yield _portion(wanted, cells, _line_of(path, some))
+    with closing(_lines(path, tell)) as lines:
+        numbered = ((n, line) for n, line in enumerate(lines, start=1) if not line.isspace())
+        while some := list(itertools.islice(numbered, _ROWS)):
+            rows = [_object(path, number, line) for number, line in some]
+            wanted = wanted or question.of(list(rows[0]), f"{path}, line {some[0][0]}")
+            cells = {name: [row.get(name) for row in rows] for name in wanted.all()}
+            yield _portion(wanted, cells, _line_of(path, some))
 
 
 def _line_of(path: Path, some: Sequence[tuple[int, object]]) -> Place:
