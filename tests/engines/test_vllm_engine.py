@@ -272,6 +272,24 @@ def test_drafts_are_checked_and_rolled_back_in_vllms_engine(monkeypatch: pytest.
 # -- the documents
 
 
+def test_two_workers_of_one_model_take_the_same_tokens(tmp_path: Path) -> None:
+    """Each worker has its own constraints and chains: were they to differ, the workers would wait for each other."""
+    support = str(REPOSITORY / "tests" / "support")
+    done = subprocess.run(
+        [sys.executable, "-m", "vllm_parallel", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        env={**os.environ, "VLLM_LOGGING_LEVEL": "ERROR", "PYTHONPATH": support},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    outputs = json.loads(done.stdout.splitlines()[-1])
+    patterns = [r"20[0-9]{2}-0[1-9]-1[0-9]", r'{"x":-?[0-9]+}', r"(yes|no)!!", r"[1-6]{3}"] * 2
+    assert all(map(re.fullmatch, patterns, [text for text, _ in outputs])), outputs
+    assert {reason for _, reason in outputs} == {"stop"}
+    assert outputs[:4] == outputs[4:]
+
+
 def test_the_program_of_the_documents_prints_what_it_says(tmp_path: Path) -> None:
     page = REPOSITORY.joinpath("docs", "engines", "vllm.md").read_text("utf-8")
     found = re.search(r"^```py\n(from vllm.*?)^```\n\nPrints.*?^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
