@@ -26,7 +26,7 @@ from ._drafts import Drafts
 from ._errors import EngineError, error
 from ._generation import Generation, Generations, _Shared
 from ._healing import bind_text, healed, holds_more, is_healed
-from ._loop import Loop, checked_prompt
+from ._loop import checked_prompt
 from ._params import SamplingParams
 from ._row import OnStep, Options, Row
 from ._spelling import Tokenization, bind_spelled, read_tokenization
@@ -196,7 +196,7 @@ def generate(
     together = engine.batch_rows or len(rows)
     generations: list[Generation[Any]] = []
     for at in range(0, len(rows), together):
-        shared = _Shared(Loop(engine, rows[at : at + together], options))
+        shared = _Shared(engine, rows[at : at + together])
         generations += [Generation(shared, row, trace) for row in rows[at : at + together]]
     return Generations(generations) if several or answers is not None else generations[0]
 

@@ -15,21 +15,22 @@ from typing import Any, Generic, TypeVar, cast, overload
 from . import _core
 from ._errors import IncompleteError, error
 from ._events import Event, Finish, Stats, Token
-from ._loop import Loop
+from ._loop import run
 from ._row import Row
 from ._spans import SpanValue
 from ._trace import Trace, TraceSpan
+from .engines import Engine
 
 T = TypeVar("T")
 R = TypeVar("R")
 
 
 class _Shared:
-    """A loop that several generations draw their events from, one thread at a time."""
+    """Rows that are decoded together, whose events several generations draw, one thread at a time."""
 
-    def __init__(self, loop: Loop) -> None:
-        self.loop = loop
-        self._moments = loop.run()
+    def __init__(self, engine: Engine, rows: list[Row]) -> None:
+        self.engine, self._rows = engine, rows
+        self._moments = run(engine, rows)
         self._lock = RLock()
 
     def event(self, row: Row, at: int) -> Event | None:
@@ -50,7 +51,7 @@ class _Shared:
                     if not row.over:
                         row.error = _core.StateError("the generation was interrupted")
                 except BaseException as raised:
-                    for other in self.loop.rows:
+                    for other in self._rows:
                         if not other.over:
                             other.error = raised
                     raise
@@ -208,7 +209,7 @@ class Generation(Generic[T]):
         # Where a stop string or a limit cuts a run of forced tokens, the decoder is ahead of the output.
         steps = row.decoder.trace[row.taken - len(row.out) : row.taken]
         stats = {f.name: getattr(finish.stats, f.name) for f in dataclasses.fields(finish.stats)}
-        model = row.context.vocabulary.name or self._shared.loop.engine.name
+        model = row.context.vocabulary.name or self._shared.engine.name
         about = {"model": model, "finish": finish.reason, "complete": finish.complete, **stats}
         about["chain"] = str(row.decoder.chain)
         if row.constraint is not None:

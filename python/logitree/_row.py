@@ -92,6 +92,8 @@ class Row:
     reused: int = 0
     began: float = 0.0
     prefill: float = 0.0
+    to_prefill: int = 0
+    """Tokens before the first that is sampled, without those that memory held."""
     finish: Finish | None = None
     error: BaseException | None = None
     """What ended the row instead of a `Finish`."""

@@ -156,7 +156,7 @@ def test_a_failure_of_rows_in_turns_leaves_no_logits_behind() -> None:
                 raise lt.EngineError("a zero")
             return super().evaluate(tokens)
 
-    rows = InTurns([Failing(ENGINE.table), Failing(ENGINE.table)])
+    rows = InTurns(lambda: Failing(ENGINE.table), 2)
     with pytest.raises(lt.EngineError, match="a zero"):
         rows.evaluate_rows([[1], [0]])
     assert np.array_equal(rows.evaluate_rows([[2], [3]])[0], ENGINE.table[2])

@@ -174,7 +174,7 @@ def test_misuse_is_an_error_that_changes_nothing(engine: LlamaCpp, france: list[
 
 
 def test_rows_take_different_numbers_of_tokens(engine: LlamaCpp, france: list[int]) -> None:
-    session = engine.batch_session(4)
+    session = engine.batch_session(4, forks=True)
     rows: list[list[int]] = [[], [], [], []]
     generator = np.random.default_rng(3)
     for sizes in ((5, 0, 20, 1), (1, 1, 1, 1), (0, 0, 2, 0), (0, 3, 0, 40), (9, 30, 0, 1)):

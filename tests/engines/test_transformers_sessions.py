@@ -173,7 +173,7 @@ def test_a_batch_equals_its_rows_alone(kind: str) -> None:
             row += tokens
             if tokens:
                 near(logits, alone(model, [row])[0])
-    held = [one.tokens for one in batch._sessions] if isinstance(batch, InTurns) else batch.tokens
+    held = [one.tokens for one in batch._sessions if one is not None] if isinstance(batch, InTurns) else batch.tokens
     assert list(held) == list(map(tuple, rows))
 
 
@@ -252,6 +252,23 @@ def test_rows_that_do_not_fit_are_named() -> None:
         batch.evaluate_rows([[1], [1], [1]])
     with pytest.raises(lt.EngineError, match="a session of 0 rows"):
         engine.batch_session(0)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "mamba"])
+def test_rows_begin_again_while_others_continue(kind: str) -> None:
+    model = tiny(kind)
+    batch = Transformers(model).batch_session(2)
+    assert batch.can_restart
+    batch.evaluate_rows([[1, 2, 3], [4, 5]])
+    batch.end(0)
+    near(batch.evaluate_rows([[], [6]])[1], alone(model, [[4, 5, 6]])[0])
+    assert batch.begin([7, 8], 0) == 0
+    made = [one.copy() for one in batch.evaluate_rows([[7, 8], [9]])]
+    near(made[0], alone(model, [[7, 8]])[0])
+    near(made[1], alone(model, [[4, 5, 6, 9]])[0])
+    batch.end(0)
+    batch.end(1)
+    near(batch.evaluate_rows([[], [3]])[1], alone(model, [[3]])[0])
 
 
 # -- text

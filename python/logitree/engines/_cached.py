@@ -139,7 +139,7 @@ class CachedEngine(Engine):
         """Rows with a cache each, evaluated in turns; docs of `Engine.batch_session`."""
         if forks or rows is None:
             return super().batch_session(rows, tokens, forks=forks)
-        return InTurns([CachedSession(self._new_cache()) for _ in range(rows)])
+        return InTurns(lambda: CachedSession(self._new_cache()), rows)
 
 
 def check_sizes(n_ctx: int | None, n_batch: int | None, trained: int | None) -> None:

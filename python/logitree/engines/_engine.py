@@ -92,7 +92,8 @@ class Engine(ABC):
 
         Args:
             rows: the most rows that it has at once; None: `beam_rows`.
-            tokens: how many tokens the rows are expected to have together; None: not known.
+            tokens: how many tokens the rows are expected to have together, without forks as many as the longest has for
+                each; None: not known.
             forks: whether `Session.reorder` is used. The rows then get as many tokens as each other after their first.
 
         Raises:
@@ -100,7 +101,7 @@ class Engine(ABC):
         """
         if forks or rows is None:
             raise EngineError(f"a {type(self).__name__} has no rows that fork", help="it needs batch_session(forks=)")
-        return InTurns([as_session(self.session()) for _ in range(rows)])
+        return InTurns(lambda: as_session(self.session()), rows)
 
     def tree_logits(
         self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read

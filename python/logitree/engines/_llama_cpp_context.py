@@ -1,11 +1,11 @@
-"""A context of llama.cpp: the batch that it is asked with, the memory that it fills, and the logits that it leaves."""
+"""Contexts of llama.cpp: the batch that one is asked with, the memory that it fills, and the logits that it leaves."""
 
 from __future__ import annotations
 
 import ctypes
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -85,3 +85,63 @@ class Context:
             flat.flags.writeable = False
             self._views[address, rows] = view = flat.reshape(rows, self.n_vocab)
         return view
+
+
+GRAIN = 256
+"""Cells are asked for in multiples of this, as llama.cpp pads them."""
+
+
+class Sizes(NamedTuple):
+    """How large a context is."""
+
+    rows: int
+    """Sequences of rows."""
+    cells: int
+    """Tokens of all sequences together, where what rows have in common counts once; with `streams` of each."""
+    streams: bool = False
+    """Whether each sequence has cells of its own. Else there is one more sequence, for what no row needs any more."""
+
+    def rounded(self) -> Sizes:
+        """With whole grains of cells."""
+        return self._replace(cells=-(-self.cells // GRAIN) * GRAIN)
+
+    def hold(self, other: Sizes) -> bool:
+        """Whether a context of this size does for one of another."""
+        return self.streams == other.streams and self.rows >= other.rows and self.cells >= other.cells
+
+
+class Cells(Context):
+    """A context of llama.cpp with many sequences over one pool of cells, or with cells for each.
+
+    Raises:
+        EngineError: llama.cpp has no memory for it.
+    """
+
+    def __init__(self, lib: Any, model: Any, sizes: Sizes, n_batch: int, n_threads: int, type_k: int) -> None:
+        self.sizes = sizes
+        params = lib.llama_context_default_params()
+        params.type_k = type_k
+        params.n_ctx = sizes.cells * sizes.rows if sizes.streams else sizes.cells
+        params.n_seq_max = sizes.rows if sizes.streams else sizes.rows + 1
+        # llama.cpp aborts where a batch cannot ask for logits of every sequence.
+        params.n_batch = params.n_ubatch = max(n_batch, sizes.rows + 1)
+        params.kv_unified = not sizes.streams
+        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
+        params.n_threads = params.n_threads_batch = n_threads
+        context = lib.llama_init_from_model(model, params)
+        if not context:
+            raise EngineError(
+                f"llama.cpp cannot make a context of {params.n_ctx} tokens for {sizes.rows} rows",
+                help="use fewer rows or beams, or a smaller max_tokens",
+            )
+        super().__init__(lib, context, 1)
+        self.free = weakref.finalize(self, lib.llama_free, context)
+
+    def clear(self) -> None:
+        """Forgets every sequence."""
+        self.lib.llama_memory_clear(self.memory, True)
+
+
+def entries_of(sequence: int, begin: int, tokens: Sequence[int]) -> list[Entry]:
+    """Tokens of a sequence from a position on. The last asks for logits."""
+    return [(token, begin + i, (sequence,), i + 1 == len(tokens)) for i, token in enumerate(tokens)]

@@ -6,65 +6,20 @@ A context of its own keeps the rows out of the way of what the engine's other se
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .._errors import EngineError
-from ._llama_cpp_context import Context, Entry
+from ._llama_cpp_context import Cells, Entry, Sizes, entries_of
 from ._rows import checked_parents, checked_rows
 from ._session import NO_LOGITS, ContextFull, Logits, Rows, Session
 
 if TYPE_CHECKING:
     from .llama_cpp import LlamaCpp
-
-GRAIN = 256
-"""Cells are asked for in multiples of this, as llama.cpp pads them."""
-
-
-class Sizes(NamedTuple):
-    """How large a context is."""
-
-    rows: int
-    """Sequences of rows; there is one more, for what no row needs any more."""
-    cells: int
-    """Tokens of all sequences together; what rows have in common counts once."""
-
-
-class Cells(Context):
-    """A context of llama.cpp with many sequences over one pool of cells.
-
-    Raises:
-        EngineError: llama.cpp has no memory for it.
-    """
-
-    def __init__(self, lib: Any, model: Any, sizes: Sizes, n_batch: int, n_threads: int, type_k: int) -> None:
-        self.sizes = sizes
-        params = lib.llama_context_default_params()
-        params.type_k = type_k
-        params.n_ctx = sizes.cells
-        params.n_seq_max = sizes.rows + 1
-        # llama.cpp aborts where a batch cannot ask for logits of every sequence.
-        params.n_batch = params.n_ubatch = max(n_batch, sizes.rows + 1)
-        params.kv_unified = True
-        params.flash_attn_type = lib.LLAMA_FLASH_ATTN_TYPE_AUTO
-        params.n_threads = params.n_threads_batch = n_threads
-        context = lib.llama_init_from_model(model, params)
-        if not context:
-            raise EngineError(
-                f"llama.cpp cannot make a context of {sizes.cells} tokens for {sizes.rows} rows",
-                help="use fewer rows or beams, or a smaller max_tokens",
-            )
-        super().__init__(lib, context, 1)
-        self.free = weakref.finalize(self, lib.llama_free, context)
-
-    def clear(self) -> None:
-        """Forgets every sequence."""
-        self.lib.llama_memory_clear(self.memory, True)
 
 
 @dataclass(slots=True)
@@ -139,7 +94,7 @@ class LlamaRows(Session):
         self._rows: list[Row] | None = []
         """None: they are not known any more, after `close` or a failure."""
         with engine._lock:
-            cells = engine._take_cells(rows, -(-max(tokens, engine.n_ctx) // GRAIN) * GRAIN)
+            cells = engine._take_cells(Sizes(rows, max(tokens, engine.n_ctx)))
         self._cells: Cells | None = cells
 
     def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Rows:
@@ -216,7 +171,7 @@ class LlamaRows(Session):
         """The logits after each row's new tokens, which it has already, a batch for each group."""
         known: dict[int, Logits] = {}
         for group in groups:
-            parts = [_entries(rows[i].sequence, len(rows[i]) - len(new[i]), new[i]) for i in group]
+            parts = [entries_of(rows[i].sequence, len(rows[i]) - len(new[i]), new[i]) for i in group]
             logits = self._last(cells, [entry for part in parts for entry in part], len(group))
             if len(group) == len(rows):
                 return logits
@@ -238,10 +193,10 @@ class LlamaRows(Session):
         # Prompts are shared by their rows again, what comes after them is not.
         prompts = {id(row.prompt): row.prompt for row in rows}
         needed = sum(map(len, prompts.values())) + sum(len(row.path) for row in rows)
-        self._cells = cells = self._engine._take_cells(sizes.rows, 2 * max(sizes.cells, -(-needed // GRAIN) * GRAIN))
+        self._cells = cells = self._engine._take_cells(Sizes(sizes.rows, 2 * max(sizes.cells, needed)))
         roots = [Row(i, prompt, []) for i, prompt in enumerate(prompts.values())]
         logits = [
-            self._last(cells, _entries(i, 0, root.prompt))[0].copy() if root else [] for i, root in enumerate(roots)
+            self._last(cells, entries_of(i, 0, root.prompt))[0].copy() if root else [] for i, root in enumerate(roots)
         ]
         at = {prompt: i for i, prompt in enumerate(prompts)}
         moved = places(roots, [at[id(row.prompt)] for row in rows], sizes.rows)
@@ -249,11 +204,6 @@ class LlamaRows(Session):
         made = []
         for row, sequence in zip(rows, moved.held, strict=True):
             row.sequence = sequence
-            entries = _entries(sequence, len(row.prompt), row.path)
+            entries = entries_of(sequence, len(row.prompt), row.path)
             made.append(self._last(cells, entries)[0].copy() if entries else logits[at[id(row.prompt)]])
         return made
-
-
-def _entries(sequence: int, begin: int, tokens: Sequence[int]) -> list[Entry]:
-    """Tokens of a sequence from a position on. The last asks for logits."""
-    return [(token, begin + i, (sequence,), i + 1 == len(tokens)) for i, token in enumerate(tokens)]

@@ -1,4 +1,4 @@
-"""Checks of what sessions are given: parents and tokens of rows."""
+"""What sessions are given, checked and compared: parents and tokens of rows."""
 
 from __future__ import annotations
 
@@ -56,6 +56,12 @@ def _check_width(rows: int, most: int | None) -> None:
     if not rows or (most is not None and rows > most):
         message = f"{rows} rows in a session made for {'any number' if most is None else most}"
         raise EngineError(message, help="ask for more rows when the session is made")
+
+
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens both begin with."""
+    n = min(len(a), len(b))
+    return next((i for i in range(n) if a[i] != b[i]), n)
 
 
 def checked_tokens(tokens: Sequence[int], vocabulary: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ class Session:
 
     can_rollback: bool = False
     """Whether `rollback` works."""
+    can_restart: bool = False
+    """Whether a row may begin again after its end, while others continue."""
 
     def evaluate(self, tokens: Sequence[int]) -> Logits:
         """Appends tokens to the only row, in as few passes as possible.
@@ -82,12 +84,16 @@ class Session:
         return 0
 
     def begin(self, tokens: Sequence[int], row: int = 0) -> int:
-        """Announces the beginning of a row, so that what memory holds of it is reused.
+        """Announces the beginning of a row, so that what memory holds of it is reused. Where `can_restart`, a row that
+        ended begins again.
 
         Returns:
             How many of the tokens need no evaluation, at most all but the last.
         """
         return 0
+
+    def end(self, row: int) -> None:
+        """Announces that a row takes no more tokens."""
 
     def rollback(self, n: int, row: int = 0) -> None:
         """Forgets the last `n` tokens of a row; the next evaluation continues from there.
@@ -125,14 +131,27 @@ def as_session(session: Any) -> Session:
 class InTurns(Session):
     """Rows that are a session each, for engines whose sessions have one row."""
 
-    def __init__(self, sessions: Sequence[Session]) -> None:
-        self._sessions = sessions
+    can_restart = True
+
+    def __init__(self, make: Callable[[], Session], rows: int) -> None:
+        """`make`: makes the session of a row."""
+        self._make = make
+        self._sessions: list[Session | None] = [None] * rows
+        """None: the row has not begun, or has ended."""
         self._made: dict[int, tuple[list[int], Logits]] = {}
         """Tokens and logits of rows that fitted where others did not: the next call is that for the same tokens."""
 
     def begin(self, tokens: Sequence[int], row: int = 0) -> int:
         """How many of the tokens the row's session holds."""
-        return self._sessions[row].begin(tokens)
+        self.end(row)
+        return self._session(row).begin(tokens)
+
+    def end(self, row: int) -> None:
+        """Closes the row's session."""
+        session, self._sessions[row] = self._sessions[row], None
+        self._made.pop(row, None)
+        if session is not None:
+            session.close()
 
     def evaluate_rows(self, tokens: Sequence[Sequence[int]]) -> Rows:
         """Evaluates each row that has tokens; the logits are copied, since engines reuse them."""
@@ -140,9 +159,10 @@ class InTurns(Session):
             raise EngineError(f"{len(tokens)} lists of tokens for {len(self._sessions)} rows")
         kept, self._made = self._made, {}
         made, full = dict[int, tuple[list[int], Logits]](), list[int]()
-        for row, (session, new) in enumerate(zip(self._sessions, tokens, strict=True)):
+        for row, new in enumerate(tokens):
             if not new:
                 continue
+            session = self._session(row)
             held = kept.pop(row, None)
             if held is not None and held[0] == list(new):
                 made[row] = held
@@ -161,5 +181,11 @@ class InTurns(Session):
 
     def close(self) -> None:
         """Closes the sessions."""
-        for session in self._sessions:
-            session.close()
+        for row in range(len(self._sessions)):
+            self.end(row)
+
+    def _session(self, row: int) -> Session:
+        session = self._sessions[row]
+        if session is None:
+            session = self._sessions[row] = self._make()
+        return session

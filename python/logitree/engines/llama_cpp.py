@@ -26,13 +26,14 @@ from .._errors import EngineError
 from . import OnLoad
 from ._costs import PassCosts
 from ._engine import Engine, Messages
-from ._llama_cpp_context import Context
-from ._llama_cpp_rows import Cells, LlamaRows, Sizes
+from ._llama_cpp_context import Cells, Context, Sizes
+from ._llama_cpp_rows import LlamaRows
+from ._llama_cpp_slots import LlamaSlots
 from ._llama_cpp_threads import library
 from ._llama_cpp_tree import SEQUENCES, tree_logits
 from ._messages import read_messages
 from ._paths import missing_model
-from ._rows import checked_tokens
+from ._rows import checked_tokens, common_prefix
 from ._session import ContextFull, Logits, Session
 from ._trees import Evaluated, Read, by_sessions
 
@@ -245,14 +246,14 @@ class LlamaCpp(Engine):
         """A new, empty sequence. What the last one held is reused as far as the new one begins alike."""
         return LlamaSession(self)
 
-    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> LlamaRows:
+    def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> Session:
         """Several rows that are evaluated together, in a context of their own on the same model.
 
         Args:
             rows: the most rows, 1 to `batch_rows`, with forks to `beam_rows`; None: that. Memory is made for all.
-            tokens: how many tokens the rows are expected to have together. Where there are more, all are evaluated
-                again.
-            forks: whether rows are reordered.
+            tokens: how many tokens the rows are expected to have together, without forks as many as the longest has
+                for each. Where there are more, all are evaluated again. None: as many as the context holds.
+            forks: whether rows are reordered. Without, rows may begin and end at any time.
 
         Raises:
             EngineError: more rows than that.
@@ -263,7 +264,10 @@ class LlamaCpp(Engine):
             raise EngineError(
                 f"{rows} rows in one session", help=f"llama.cpp holds 1 to {most}: use fewer rows or beams"
             )
-        return LlamaRows(self, rows, tokens or 0)
+        if forks:
+            return LlamaRows(self, rows, tokens or 0)
+        each = self.n_ctx if tokens is None else min(self.n_ctx, -(-tokens // rows))
+        return LlamaSlots(self, rows, each)
 
     def tree_logits(
         self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
@@ -308,17 +312,17 @@ class LlamaCpp(Engine):
     def _token_text(self, token: int) -> str:
         return self._lib.llama_vocab_get_text(self._vocab, token).decode("utf-8", "replace") if token >= 0 else ""
 
-    def _take_cells(self, rows: int, cells: int) -> Cells:
-        """An empty context for beams: the one that was given back last where it is large enough, or a new one."""
+    def _take_cells(self, sizes: Sizes) -> Cells:
+        """An empty context for several rows: the one that was given back last if it is large enough, or a new one."""
         threads = int(self._lib.llama_n_threads(self._context))
         spare, self._spare = self._spare, None
-        if spare is not None and spare.sizes.rows >= rows and spare.sizes.cells >= cells:
+        if spare is not None and spare.sizes.hold(sizes):
             spare.clear()
             return spare
         if spare is not None:
             spare.free()
         with _quiet(False):
-            made = Cells(self._lib, self._model, Sizes(rows, cells), self.n_batch, threads, self._type_k)
+            made = Cells(self._lib, self._model, sizes.rounded(), self.n_batch, threads, self._type_k)
         self._contexts[:] = [free for free in self._contexts if free.alive] + [made.free]
         return made
 
@@ -336,7 +340,7 @@ class LlamaCpp(Engine):
             self._held = []
             self._llama.reset()
         wanted = session._tokens
-        keep = _common_prefix(self._held, wanted)
+        keep = common_prefix(self._held, wanted)
         self._truncate(keep)
         self._current = session
         return wanted[len(self._held) :]
@@ -660,8 +664,3 @@ def _threads() -> int:
     threads = cores if cores <= 8 else cores // 2
     overloaded = hasattr(os, "getloadavg") and os.getloadavg()[0] > 2 * cores
     return max(1, threads // 2) if overloaded else threads
-
-
-def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    n = min(len(a), len(b))
-    return next((i for i in range(n) if a[i] != b[i]), n)

@@ -27,6 +27,7 @@ class TransformersRows(Session):
 
     def __init__(self, engine: Transformers, rows: int | None) -> None:
         self._engine, self._most = engine, rows
+        self.can_restart = engine.runner.is_padded
         self._tokens: list[list[int]] = []
         self._cache: _PaddedCache | None = _PaddedCache(engine.runner, engine.n_batch)
 
@@ -57,6 +58,17 @@ class TransformersRows(Session):
             return made
         known = dict(zip(active, made, strict=True))
         return [known.get(row, NO_LOGITS) for row in range(len(new))]
+
+    def begin(self, tokens: Sequence[int], row: int = 0) -> int:
+        """Begins a row anew; nothing of it is reused."""
+        self.end(row)
+        return 0
+
+    def end(self, row: int) -> None:
+        """Forgets a row, where that is possible."""
+        if self.can_restart and row < len(self._tokens) and self._tokens[row] and self._cache is not None:
+            self._tokens[row] = []
+            self._cache.forget(row)
 
     def reorder(self, parents: npt.ArrayLike) -> None:
         """Copies the parents' rows of the cache; docs of `Session.reorder`.
@@ -123,6 +135,18 @@ class _PaddedCache:
             self._cache, self._mask = cache, mask
             places = torch.tensor([self._rows.index(row) for row in tokens], device=logits.device)
             return logits[places]
+
+    def forget(self, row: int) -> None:
+        """The row holds no tokens."""
+        self._lengths[row] = 0
+        if self._parked.pop(row, None) is None and self._cache is not None:
+            rest = [other for other in self._rows if other != row]
+            if rest:
+                self._repack(rest)
+                del self._parked[row]
+            else:
+                self._cache = self._mask = None
+                self._rows = []
 
     def reorder(self, parents: Sequence[int]) -> None:
         """Makes row i a copy of the old row `parents[i]`."""
