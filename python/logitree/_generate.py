@@ -170,6 +170,57 @@ def generate(
         ConstraintError, PayloadError, SamplingError: arguments that cannot be honoured.
         TypeError: an unknown keyword, or a value that means no constraint. All of these at the call, not later.
     """
+    several = is_several(prompt)
+    engine, rows = prepare(
+        model,
+        prompt,
+        constraint,
+        chain=chain,
+        seed=seed,
+        n=n,
+        max_tokens=max_tokens,
+        stop=stop,
+        chat=chat,
+        on_limit=on_limit,
+        force=force,
+        trace=trace,
+        logprobs=logprobs,
+        on_step=on_step,
+        tokenization=tokenization,
+        drafter=drafter,
+        heal=heal,
+        **sampling,
+    )
+    together = engine.batch_rows or len(rows)
+    generations: list[Generation[Any]] = []
+    for at in range(0, len(rows), together):
+        shared = _Shared(engine, rows[at : at + together])
+        generations += [Generation(shared, row, trace) for row in rows[at : at + together]]
+    return Generations(generations) if several or n is not None else generations[0]
+
+
+def prepare(
+    model: Any,
+    prompt: Any,
+    constraint: Any = None,
+    *,
+    chain: _core.Chain | None = None,
+    seed: int | Sequence[int | None] | None = None,
+    n: int | None = None,
+    max_tokens: int | None = 256,
+    stop: str | Sequence[str] | None = (),
+    chat: bool | None = None,
+    on_limit: Literal["keep", "raise", "close"] = "keep",
+    force: bool = True,
+    trace: bool = False,
+    logprobs: int | bool | None = None,
+    on_step: OnStep | None = None,
+    tokenization: Tokenization = "auto",
+    drafter: Drafter | None = None,
+    heal: bool | None = None,
+    **sampling: Unpack[SamplingParams],
+) -> tuple[Engine, list[Row]]:
+    """What `generate` is given, checked, as rows of a loop. Arguments and errors are those of `generate`."""
     old: Any = sampling.pop("tokenizations", None)  # type: ignore[typeddict-item]
     spelled = read_tokenization(tokenization, old)
     check_keywords(sampling)
@@ -193,12 +244,7 @@ def generate(
         _row(engine, held, limit, *made, options, stop, drafter, healing)
         for held, limit, made, healing in zip(tokens, read, chains, heals, strict=True)
     ]
-    together = engine.batch_rows or len(rows)
-    generations: list[Generation[Any]] = []
-    for at in range(0, len(rows), together):
-        shared = _Shared(engine, rows[at : at + together])
-        generations += [Generation(shared, row, trace) for row in rows[at : at + together]]
-    return Generations(generations) if several or answers is not None else generations[0]
+    return engine, rows
 
 
 def is_several(prompt: Any) -> bool:

@@ -83,6 +83,21 @@ class Engine(ABC):
             chat: True applies the model's chat template, False does not, None does where there is one.
         """
 
+    def encode_chat(self, messages: Messages, *, tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
+        """The tokens of a chat, with the tools that the model may call.
+
+        Args:
+            messages: as of `encode`.
+            tools: as OpenAI's requests have them: {"type": "function", "function": {"name": ..., "parameters": ...}}.
+
+        Raises:
+            EngineError: the engine shows its chat template no tools.
+            What `encode` raises.
+        """
+        if tools:
+            raise EngineError(f"a {type(self).__name__} shows its chat template no tools", help="define encode_chat")
+        return self.encode(messages, chat=True)
+
     @abstractmethod
     def session(self) -> Session:
         """A new, empty session of one row."""

@@ -59,9 +59,16 @@ class TokenizerEngine(Engine):
                     help="give the whole prompt as text with chat=False",
                 )
             return [int(token) for token in tokenizer(prompt)["input_ids"]]
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else read_messages(prompt)
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else cast(Messages, prompt)
+        return self.encode_chat(messages)
+
+    def encode_chat(self, messages: Messages, *, tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
+        """The tokens of a chat by the tokenizer's template; docs of `Engine.encode_chat`."""
+        tokenizer = self._tokenizer()
+        read = read_messages(messages)
+        shown = {"tools": list(tools)} if tools else {}
         try:
-            text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+            text = tokenizer.apply_chat_template(read, add_generation_prompt=True, tokenize=False, **shown)
         except Exception as error:
             # Jinja raises what the template says.
             raise EngineError(f"the tokenizer's chat template refuses these messages: {error}") from error

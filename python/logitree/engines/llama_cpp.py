@@ -15,7 +15,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -214,8 +214,17 @@ class LlamaCpp(Engine):
                     help="give the whole prompt as text with chat=False",
                 )
             return self.tokenize(prompt, add_bos=bool(self._lib.llama_vocab_get_add_bos(self._vocab)), special=True)
-        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else read_messages(prompt)
-        return self.tokenize(self._format(template, messages), add_bos=False, special=True)
+        messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+        return self.encode_chat(messages)
+
+    def encode_chat(self, messages: Messages, *, tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
+        """The tokens of a chat by the model's template; docs of `Engine.encode_chat`."""
+        template = self.chat_template
+        if template is None:
+            help = "give the whole prompt as text with chat=False"
+            raise EngineError("the model carries no chat template", help=help)
+        text = self._format(template, read_messages(messages), tools)
+        return self.tokenize(text, add_bos=False, special=True)
 
     def read_tokenizer(self) -> _core.Tokenizer:
         """The tokenizer of the model's file."""
@@ -294,7 +303,7 @@ class LlamaCpp(Engine):
     def __repr__(self) -> str:
         return f"LlamaCpp({self.name!r}, n_ctx={self.n_ctx})"
 
-    def _format(self, template: str, messages: Sequence[Any]) -> str:
+    def _format(self, template: str, messages: Sequence[Any], tools: Sequence[Any]) -> str:
         if self._formatter is None:
             from llama_cpp.llama_chat_format import Jinja2ChatFormatter
 
@@ -305,7 +314,7 @@ class LlamaCpp(Engine):
             except Exception as error:
                 raise EngineError(f"the model's chat template is malformed: {error}", help="use chat=False") from error
         try:
-            return str(self._formatter(messages=messages).prompt)
+            return str(self._formatter(messages=messages, tools=list(tools) or None).prompt)
         except Exception as error:
             raise EngineError(f"the model's chat template refuses these messages: {error}") from error
 

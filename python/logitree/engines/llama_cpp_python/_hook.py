@@ -12,11 +12,12 @@ from ..._constraint import Context, constraint_of
 from ..._core import Constraint, Grammar
 from ..._errors import EngineError
 from ..._spelling import Tokenization, bind_spelled, read_tokenization
+from .._chat import Request
 from .._llama_cpp_threads import Cores, library
 from .._requests import SECONDS
 from ..llama_cpp import LlamaCpp
 from ..llama_sampler import LlamaSampler
-from ._chat import Request, complete_chat
+from ._chat import complete_chat
 
 _METHODS = ("create_completion", "create_chat_completion", "generate", "eval", "sample", "_init_sampler")
 """What a supported `Llama` has."""
