@@ -27,9 +27,9 @@ PROGRESS = re.compile(r"\[\s*\d+/\d+\]|\[\s*\d+%\]|(?:Compiling|Downloading|Coll
 TAIL_LINES = 30
 EXTRAS = {
     "demo": [],
-    "setup": ["test", "check", "bench"],
-    "test": ["test"],
-    "check": ["test", "check"],
+    "setup": ["test", "web", "check", "bench"],
+    "test": ["test", "web"],
+    "check": ["test", "web", "check"],
     "bench": ["bench"],
     "engines": ["test", "bench", "peers", "runtimes"],
     "bench-peers": ["test", "bench", "peers"],

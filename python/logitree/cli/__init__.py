@@ -9,11 +9,11 @@ import sys
 from collections.abc import Sequence
 
 from .. import LogitreeError, SamplingError, __version__
-from . import _common, choose, demo, explain, generate, index, mask, rtp, trie, vocab
+from . import _common, choose, demo, explain, generate, index, mask, rtp, serve, trie, vocab
 from ._common import UsageError
 from ._terminal import Terminal
 
-COMMANDS = (choose, generate, mask, explain, vocab, trie, index, rtp, demo)
+COMMANDS = (choose, generate, serve, mask, explain, vocab, trie, index, rtp, demo)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -45,8 +45,10 @@ def respond(
     protocol: Protocol | None,
     vocabulary: _core.Vocabulary,
     stop: Sequence[str] = (),
-) -> tuple[Request | None, Reader | None]:
-    """The constraint of a chat response, and how its tokens are read; None: as text.
+    *,
+    parallel: bool = True,
+) -> tuple[Constraint | None, MakeReader | None]:
+    """The constraint of a chat response, and what reads its tokens; None: they are text.
 
     Args:
         answer: what the content must be; None: anything.
@@ -54,6 +56,7 @@ def respond(
         protocol: the form of the model's responses; None: it is unknown.
         vocabulary: the model's.
         stop: texts that end the content.
+        parallel: whether there may be several calls.
 
     Raises:
         ConstraintError, LimitError: it cannot be honoured.
@@ -68,14 +71,12 @@ def respond(
                 help = "name the tool in tool_choice, or use a model whose chat template writes tool calls"
                 raise error(_core.ConstraintError, "the chat template has no form for tool calls", help=help)
             if choice != "auto":
-                request = Request(read_json(_parameters(tools, choice), "bounded"))
-                return request, _OneCall(request, vocabulary, choice)
+                return read_json(_parameters(tools, choice), "bounded"), lambda of: _OneCall(of, vocabulary, choice)
             tools = []
     if protocol is None or (not tools and answer is None):
-        return (None if answer is None else Request(answer)), None
-    constraint = protocol.constraint(answer, tools=tools, tool_choice=choice)
-    request = Request(constraint)
-    return request, Parts(request, lambda: constraint.parser(vocabulary, prompt=request.prompt), stop)
+        return answer, None
+    constraint = protocol.constraint(answer, tools=tools, tool_choice=choice, parallel=parallel)
+    return constraint, lambda of: Parts(of, lambda: constraint.parser(vocabulary, prompt=of.prompt), stop)
 
 
 class Reader(Interface):
@@ -86,6 +87,10 @@ class Reader(Interface):
 
     def read(self, is_over: bool) -> Iterator[Delta]:
         """What the tokens since the last time add to the message."""
+
+
+MakeReader = Callable[[Written], Reader]
+"""What reads the tokens that a model writes."""
 
 
 class _OneCall:

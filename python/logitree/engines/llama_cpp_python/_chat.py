@@ -68,7 +68,11 @@ def _read(
         asked |= {"tool_choice": "auto", "function_call": None}
     stop = asked.get("stop") or []
     stop = [stop] if isinstance(stop, str) else stop
-    return respond(answer, tools, choice, protocol_of(template, vocabulary), vocabulary, stop)
+    constraint, read = respond(answer, tools, choice, protocol_of(template, vocabulary), vocabulary, stop)
+    if constraint is None:
+        return None, None
+    request = Request(constraint)
+    return request, None if read is None else read(request)
 
 
 def _whole(completion: Delta, reader: Reader, is_legacy: bool) -> Delta:

@@ -1,0 +1,228 @@
+"""What requests mean: each becomes rows of the decoding loop, and the answer that their events make."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .. import _core
+from .._core import Constraint
+from .._errors import EngineError
+from .._generate import prepare
+from .._row import Row
+from ..engines import Engine
+from ..engines._chat import MakeReader, Parts, respond, tools_asked
+from ..protocols import Protocol
+from . import _tools
+from ._answers import Answer, Chat, Completion, LlamaCompletion
+from ._fields import Fields, RequestError, constraint_asked, renamed
+from ._limits import Limits
+
+MAX_SEED = 2**32 - 1
+
+_LLAMA_IGNORED = ("cache_prompt", "id_slot", "return_tokens", "samplers", "timings_per_token")
+"""Fields of llama.cpp's requests that change no token here."""
+
+
+class Prepared:
+    """A request that was read. `rows` are to be decoded; `answer` takes their events."""
+
+    def __init__(self, answer: Answer, *, stream: bool) -> None:
+        self.answer, self.stream = answer, stream
+        self.rows: list[Row] = list(answer.rows)
+
+
+class Service:
+    """Reads requests for one engine. Its methods may run in several threads.
+
+    Args:
+        engine: runs the model.
+        name: what answers call the model.
+        limits: what a request may take.
+    """
+
+    def __init__(self, engine: Engine, name: str, limits: Limits) -> None:
+        self.engine, self.name, self.limits = engine, name, limits
+        self.protocol: Protocol | None = None
+        """The form of the model's responses; None: its template's is not known."""
+        if engine.chat_template is not None:
+            with contextlib.suppress(_core.LogitreeError, ImportError):
+                self.protocol = Protocol.of(engine)
+
+    def chat(self, body: Mapping[str, Any]) -> Prepared:
+        """A request for a chat completion.
+
+        Raises:
+            RequestError, LogitreeError: it cannot be honoured.
+        """
+        fields, limits = Fields(renamed(body)), self.limits
+        messages = fields.objects("messages", limits.messages)
+        if not messages:
+            raise RequestError("messages is empty: give at least one", "messages")
+        n, stream, usage = self._common(fields)
+        wants_logprobs, top = fields.flag("logprobs"), fields.whole("top_logprobs", 0, 0, limits.logprobs)
+        logprobs = top if wants_logprobs else None
+        asked = {name: fields.take(name) for name in ("tools", "functions", "tool_choice", "function_call")}
+        for name in ("tools", "functions"):
+            Fields({name: asked[name]}).objects(name, limits.tools)
+        tools, choice = tools_asked(asked)
+        parallel = fields.flag("parallel_tool_calls", True)
+        options = self._options(fields, logprobs, None)
+        constraint, read, shown = self._response(constraint_asked(fields), tools, choice, parallel, options["stop"])
+        fields.finish()
+        try:
+            tokens = self._encoded(messages, shown)
+        except TypeError as wrong:
+            raise RequestError(str(wrong), "messages") from None
+        rows = self._rows(tokens, constraint, n, options)
+        answer = Chat(rows, self.name, self.engine.vocabulary, usage=usage, answers=n, read=read)
+        return Prepared(answer, stream=stream)
+
+    def completion(self, body: Mapping[str, Any]) -> Prepared:
+        """A request for completions of texts or tokens. Raises as `chat`."""
+        fields = Fields(renamed(body))
+        prompts = self._prompts(fields.take("prompt"))
+        n, stream, usage = self._common(fields)
+        if fields.whole("best_of", n, 1, self.limits.answers) != n:
+            raise RequestError("best_of is not n: give only n", "best_of")
+        if fields.text("suffix"):
+            raise RequestError("suffix: this server fills nothing in", "suffix")
+        logprobs = fields.whole("logprobs", None, 0, self.limits.logprobs)
+        echo = fields.flag("echo")
+        options = self._options(fields, logprobs, 16)
+        constraint = constraint_asked(fields)
+        fields.finish()
+        rows: list[Row] = []
+        for prompt in prompts:
+            rows += self._rows(self._tokens(prompt), constraint, n, options)
+        vocabulary = self.engine.vocabulary
+        shown = [self._text(prompt) for prompt in prompts for _ in range(n)] if echo else None
+        answer = Completion(rows, self.name, vocabulary, usage=usage, answers=n, echo=shown)
+        return Prepared(answer, stream=stream)
+
+    def llama_completion(self, body: Mapping[str, Any]) -> Prepared:
+        """A request for one of llama.cpp's own completions. Raises as `chat`."""
+        given = {name: value for name, value in renamed(body).items() if name not in _LLAMA_IGNORED}
+        if given.get("max_tokens") == -1:
+            del given["max_tokens"]
+        fields = Fields(given)
+        prompt = fields.take("prompt")
+        if isinstance(prompt, list) and not all(isinstance(token, int) for token in prompt):
+            raise RequestError("prompt: give one text, or one list of tokens", "prompt")
+        stream = fields.flag("stream")
+        options = self._options(fields, None, None)
+        constraint = constraint_asked(fields)
+        fields.finish()
+        (one,) = self._prompts(prompt)
+        rows = self._rows(self._tokens(one), constraint, 1, options)
+        return Prepared(LlamaCompletion(rows, self.name, self.engine.vocabulary), stream=stream)
+
+    def tokenize(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The tokens of a text, as llama.cpp's server gives them. Raises as `chat`."""
+        fields = Fields(body)
+        text = fields.text("content", "") or ""
+        special, pieces = fields.flag("add_special"), fields.flag("with_pieces")
+        fields.take("parse_special")
+        fields.finish()
+        tokens = self.engine.encode(text, chat=False) if special else self._tokenized(text)
+        if not pieces:
+            return {"tokens": tokens}
+        return {"tokens": [{"id": token, "piece": self._text([token])} for token in tokens]}
+
+    def detokenize(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The text of tokens. Raises as `chat`."""
+        fields = Fields(body)
+        tokens = fields.take("tokens", [])
+        fields.finish()
+        if not isinstance(tokens, list) or not all(self._is_token(token) for token in tokens):
+            raise RequestError("tokens: give a list of token ids of the vocabulary", "tokens")
+        return {"content": self._text(tokens)}
+
+    # -- parts of requests
+
+    def _common(self, fields: Fields) -> tuple[int, bool, bool]:
+        """How many answers, whether they are streamed, and whether the stream ends with what they cost."""
+        model = fields.text("model")
+        if model not in (None, "", self.name):
+            raise RequestError(f"there is no model {model!r}: this server has {self.name!r}", "model", 404)
+        n = fields.whole("n", 1, 1, self.limits.answers)
+        stream = fields.flag("stream")
+        options = fields.take("stream_options", {})
+        usage = isinstance(options, Mapping) and options.get("include_usage") is True
+        assert n is not None
+        return n, stream, usage
+
+    def _options(self, fields: Fields, logprobs: int | None, max_tokens: int | None) -> dict[str, Any]:
+        """The keywords of `prepare`."""
+        on_limit = fields.text("on_limit", "keep")
+        if on_limit not in ("keep", "close"):
+            raise RequestError(f'on_limit is {on_limit!r:.60}: give "keep" or "close"', "on_limit")
+        sampling = fields.sampling()
+        outside = [token for token in sampling.get("logit_bias", ()) if not self._is_token(token)]
+        if outside:
+            raise RequestError(f"logit_bias: token {outside[0]} is outside the vocabulary", "logit_bias")
+        return {
+            "max_tokens": fields.whole("max_tokens", max_tokens, 1, 1 << 30),
+            "seed": fields.whole("seed", None, -1, MAX_SEED),
+            "stop": fields.texts("stop", self.limits.stops),
+            "tokenization": fields.text("tokenization", "auto"),
+            "on_limit": on_limit,
+            "logprobs": logprobs,
+            "force": logprobs is None,
+            **sampling,
+        }
+
+    def _response(
+        self, answer: Constraint | None, tools: Sequence[Any], choice: str, parallel: bool, stop: Sequence[str]
+    ) -> tuple[Constraint | None, MakeReader | None, Callable[[Any], Any]]:
+        """The constraint of a chat, what reads its tokens, and the messages and tools that the template is shown."""
+        protocol, vocabulary = self.protocol, self.engine.vocabulary
+        knows_calls = protocol is not None and protocol.calls is not None
+        called = () if choice == "none" else tools
+        form = protocol if knows_calls or not called else _tools.FORM
+        constraint, read = respond(answer, called, choice, form, vocabulary, stop, parallel=parallel)
+        if read is None and form is not None and form.reasoning is not None:
+            known = form
+            read = lambda of: Parts(of, lambda: known.parser(vocabulary, prompt=of.prompt), stop)  # noqa: E731
+        if knows_calls:
+            return constraint, read, lambda messages: (_tools.with_objects(messages), called)
+        return constraint, read, lambda messages: (_tools.with_tools(messages, called), ())
+
+    def _encoded(self, messages: Sequence[Any], shown: Callable[[Any], Any]) -> list[int]:
+        written, tools = shown(messages)
+        return self.engine.encode_chat(written, tools=tools)
+
+    def _rows(self, tokens: list[int], constraint: Constraint | None, n: int, options: Mapping[str, Any]) -> list[Row]:
+        try:
+            return prepare(self.engine, tokens, constraint, n=n, **options)[1]
+        except TypeError as wrong:
+            raise RequestError(str(wrong)) from None
+
+    def _prompts(self, given: Any) -> list[Any]:
+        """Texts or lists of tokens."""
+        several = given if isinstance(given, list) and given and not isinstance(given[0], int) else [given]
+        for prompt in several:
+            is_tokens = isinstance(prompt, list) and prompt and all(self._is_token(token) for token in prompt)
+            if not is_tokens and not (isinstance(prompt, str) and prompt):
+                raise RequestError(f"prompt is {json.dumps(prompt)[:60]}: give a text or token ids", "prompt")
+        if len(several) > self.limits.prompts:
+            raise RequestError(f"{len(several)} prompts: give at most {self.limits.prompts}", "prompt")
+        return several
+
+    def _is_token(self, token: Any) -> bool:
+        return type(token) is int and 0 <= token < len(self.engine.vocabulary)
+
+    def _tokens(self, prompt: Any) -> list[int]:
+        return self.engine.encode(prompt, chat=False) if isinstance(prompt, str) else list(prompt)
+
+    def _text(self, prompt: Any) -> str:
+        if isinstance(prompt, str):
+            return prompt
+        return b"".join(self.engine.vocabulary[token] for token in prompt).decode("utf-8", "replace")
+
+    def _tokenized(self, text: str) -> list[int]:
+        if self.engine.tokenize is None:
+            raise EngineError("the engine has no tokenizer")
+        return list(self.engine.tokenize(text))
