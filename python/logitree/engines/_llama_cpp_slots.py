@@ -47,7 +47,7 @@ class LlamaSlots(Session):
             self._cells: Cells | None = engine._take_cells(Sizes(rows, tokens, streams=True))
 
     def begin(self, tokens: Sequence[int], row: int = 0) -> int:
-        """Begins a row anew with what slots hold of these tokens.
+        """Begins a row with what slots hold of these tokens; a row that has begun before ends.
 
         Returns:
             How many of them need no evaluation, at most all but the last.

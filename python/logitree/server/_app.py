@@ -58,7 +58,7 @@ def application(
         name: what the API calls the model; None: the engine's name.
         places: the most answers that are decoded at once, in one pass of the model each time.
         limits: what one request may take.
-        api_keys: keys of clients, one of which each request must have; none: every request is answered.
+        api_keys: keys of clients; each request must have one of them. Without keys every request is answered.
         origins: origins of web pages whose scripts may read answers (CORS).
         drain: seconds that running requests have when the application is shut down.
 

@@ -60,7 +60,7 @@ class TransformersRows(Session):
         return [known.get(row, NO_LOGITS) for row in range(len(new))]
 
     def begin(self, tokens: Sequence[int], row: int = 0) -> int:
-        """Begins a row anew; nothing of it is reused."""
+        """Begins a row; one that has begun before ends, and nothing is reused."""
         self.end(row)
         return 0
 
