@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
 CASES   ?= 20000
 
-.PHONY: help setup demo c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers bench-engines bench-sglang test-engines test-vllm test-sglang test-llama-oldest test-ray wheel fuzz clean
+.PHONY: help setup demo serve c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers bench-engines bench-server bench-sglang test-engines test-vllm test-sglang test-llama-oldest test-ray test-server wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -20,6 +20,14 @@ setup:  ## make .venv ready for every verb
 demo:  ## a real model chooses actions, with a trace (the first run builds llama.cpp)
 	@$(ready) demo
 	@$(venv) -m logitree demo
+
+serve:  ## SmolLM2 over HTTP, for OpenAI's clients
+	@$(ready) test
+	$(venv) -m logitree serve
+
+test-server:  ## the server's tests alone
+	@$(ready) test
+	$(venv) -m pytest tests/server tests/engines/test_llama_slots.py
 
 c:  ## the C library and its headers, in target/c (needs cargo alone)
 	cargo build --release --locked -p logitree-c
@@ -98,6 +106,10 @@ bench-engines:  ## vLLM with our backend and each of its own (in .venv-vllm)
 	@$(ready) bench-engines
 	PYTHONPATH=bench .venv-vllm/bin/python -m logitree_bench.vllm_backends --save bench/results \
 		$$(PYTHONPATH=tests/support .venv-vllm/bin/python -m vllm_model)
+
+bench-server:  ## logitree serve beside llama.cpp's own server
+	@$(ready) bench-server
+	PYTHONPATH=bench $(venv) -m logitree_bench.server --save bench/results
 
 bench-sglang:  ## SGLang's grammar backends beside ours (in .venv-sglang)
 	@$(ready) bench-sglang

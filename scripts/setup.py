@@ -31,6 +31,7 @@ EXTRAS = {
     "test": ["test", "web"],
     "check": ["test", "web", "check"],
     "bench": ["bench"],
+    "bench-server": ["bench", "web", "rival"],
     "engines": ["test", "bench", "peers", "runtimes"],
     "bench-peers": ["test", "bench", "peers"],
     "llama-oldest": ["test"],
@@ -42,6 +43,7 @@ EXTRAS = {
 }
 BUILDS = {
     "bench": "release",
+    "bench-server": "release",
     "bench-peers": "release",
     "bench-engines": "release",
     "bench-sglang": "release",

@@ -229,6 +229,72 @@ def test_prompts_that_begin_alike_are_read_once(api: Any) -> None:
     assert several.usage.prompt_tokens < 400
 
 
+def test_responses_whole_and_streamed(api: Any) -> None:
+    asked = {
+        "model": "m",
+        "input": "Invent a person.",
+        "instructions": "Be short.",
+        "text": {"format": {"type": "json_schema", "name": "person", "schema": PERSON, "strict": True}},
+        "extra_body": {"seed": 3},
+    }
+    whole = api.responses.create(**asked)
+    assert is_person(whole.output_text)
+    assert whole.status == "completed"
+    assert whole.usage.total_tokens == whole.usage.input_tokens + whole.usage.output_tokens
+    events = list(api.responses.create(**asked, stream=True))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    kinds = [event.type for event in events]
+    assert kinds[:4] == [
+        "response.created",
+        "response.in_progress",
+        "response.output_item.added",
+        "response.content_part.added",
+    ]
+    assert kinds[-4:] == [
+        "response.output_text.done",
+        "response.content_part.done",
+        "response.output_item.done",
+        "response.completed",
+    ]
+    assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == whole.output_text
+    assert events[-1].response.output_text == whole.output_text
+    cut = api.responses.create(model="m", input="Tell me a story.", max_output_tokens=5)
+    assert (cut.status, cut.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+
+
+def test_responses_with_tools_and_their_results(api: Any) -> None:
+    tool = {"type": "function", "strict": True, **WEATHER["function"]}
+    asked = {"model": "m", "tools": [tool], "parallel_tool_calls": False, "extra_body": {"seed": 2}}
+    made = api.responses.create(**asked, input="How is Paris?", tool_choice="required")
+    (call,) = made.output
+    assert call.type == "function_call"
+    assert json.loads(call.arguments)["city"] in ("Paris", "Rome")
+    events = list(
+        api.responses.create(
+            **asked, input="How is Rome?", tool_choice={"type": "function", "name": "weather"}, stream=True
+        )
+    )
+    done = [event for event in events if event.type == "response.function_call_arguments.done"]
+    assert [event.name for event in done] == ["weather"]
+    history = [
+        {"role": "user", "content": [{"type": "input_text", "text": "How is Paris?"}]},
+        {"type": "reasoning", "id": "r", "summary": []},
+        call.model_dump(),
+        {"type": "function_call_output", "call_id": call.call_id, "output": "Sunny."},
+    ]
+    again = api.responses.create(**asked, input=history, tool_choice="none", max_output_tokens=8)
+    assert again.output_text
+    for wrong, param in (
+        ({"previous_response_id": "x"}, "previous_response_id"),
+        ({"input": 5}, "input"),
+        ({"input": [{"type": "image"}]}, "input"),
+        ({"tools": [{"type": "web_search"}]}, "tools"),
+    ):
+        with pytest.raises(openai.BadRequestError) as caught:
+            api.responses.create(**{"model": "m", "input": "x", **wrong})
+        assert caught.value.param == param
+
+
 def test_models_are_listed(api: Any) -> None:
     assert [model.id for model in api.models.list()] == ["m"]
     assert api.models.retrieve("m").id == "m"

@@ -18,8 +18,9 @@ from ._session import NO_LOGITS, Logits, Rows, Session
 if TYPE_CHECKING:
     from .llama_cpp import LlamaCpp
 
-WORTH_A_COPY = 32
-"""Tokens in common from which a slot is copied: that takes as long as the evaluation of a few tokens."""
+CELLS_A_TOKEN = 256
+"""Cells of a slot that are copied in less time than one token is evaluated. On two cores it is some 700 with a model of
+135M, and more with larger ones."""
 
 
 class LlamaSlots(Session):
@@ -132,18 +133,18 @@ class LlamaSlots(Session):
         """A free slot for a row that begins with these tokens, and how many of them it holds; it holds no others.
 
         What a free slot holds is kept as long as possible: a row takes one over where most of its tokens are the
-        row's, copies what it can use from any other, and takes the slot that was used longest ago.
+        row's. Else it takes the slot that was used longest ago, and copies the slot that has more of its tokens.
         """
         taken = set(self._slot_of.values())
         common = [common_prefix(held, tokens) for held in self._held]
         free = [slot for slot in range(self._most) if slot not in taken]
-        alike = [slot for slot in free if common[slot] and 2 * common[slot] >= len(self._held[slot])]
-        source = max(range(self._most), key=common.__getitem__)
-        if alike and (best := max(alike, key=common.__getitem__)) and common[best] + WORTH_A_COPY > common[source]:
-            target = source = best
+        source = max(range(self._most), key=lambda slot: (common[slot], slot in free))
+        if source in free and 2 * common[source] >= len(self._held[source]):
+            target = source
         else:
             target = min(free, key=lambda slot: (bool(self._held[slot]), self._used[slot]))
-        if source != target and common[source] >= WORTH_A_COPY:
+        gained = common[source] - common[target]
+        if source != target and gained * CELLS_A_TOKEN > cells.sizes.cells:
             self._move(cells, source, target)
         self._used[target] = self._clock
         return target, self._cut(cells, target, common_prefix(self._held[target], tokens))

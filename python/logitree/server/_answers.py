@@ -47,7 +47,7 @@ class Answer(ABC):
     def __init__(
         self, rows: Sequence[Row], model: str, vocabulary: _core.Vocabulary, *, usage: bool = False, answers: int = 1
     ) -> None:
-        self.rows, self._model, self._vocabulary = rows, model, vocabulary
+        self.rows, self.model, self.vocabulary = rows, model, vocabulary
         self._wants_usage, self._answers = usage, answers
         self.id = f"{self.prefix}-{secrets.token_hex(12)}"
         self._created = int(time.time())
@@ -98,14 +98,18 @@ class Answer(ABC):
             },
         }
 
+    def line(self, chunk: Chunk) -> str:
+        """A part as a server-sent event."""
+        return f"data: {json.dumps(chunk, ensure_ascii=False, allow_nan=False)}\n\n"
+
     def _head(self, kind: str) -> Chunk:
-        return {"id": self.id, "object": kind, "created": self._created, "model": self._model}
+        return {"id": self.id, "object": kind, "created": self._created, "model": self.model}
 
     def _chunk(self, choices: list[Chunk]) -> Chunk:
         return {**self._head(self.chunk_object), "choices": choices}
 
     def _shown(self, token: int) -> str:
-        return self._vocabulary[token].decode("utf-8", "replace")
+        return self.vocabulary[token].decode("utf-8", "replace")
 
 
 class Completion(Answer):
@@ -206,6 +210,15 @@ class Chat(Answer):
             choices.append({"index": at, "message": message, "logprobs": logprobs, "finish_reason": self._reason(at)})
         return {**self._head(self.object), "choices": choices, "usage": self.usage()}
 
+    @property
+    def messages(self) -> Sequence[Chunk]:
+        """The message of each row so far."""
+        return self._messages
+
+    def finish(self, at: int) -> Finish:
+        """The end of a row that is over."""
+        return self._finishes[at]
+
     def _put(self, at: int, delta: Chunk) -> Chunk:
         """Adds a part to the message; the part, with ids of calls."""
         if "tool_calls" in delta:
@@ -233,7 +246,7 @@ class Chat(Answer):
         }
 
     def _likely(self, token: int, logprob: float) -> Chunk:
-        return {"token": self._shown(token), "logprob": _finite(logprob), "bytes": list(self._vocabulary[token])}
+        return {"token": self._shown(token), "logprob": _finite(logprob), "bytes": list(self.vocabulary[token])}
 
 
 class LlamaCompletion(Answer):
@@ -270,7 +283,7 @@ class LlamaCompletion(Answer):
             "stop_type": kind,
             "stopping_word": row.text.stopped or "",
             "truncated": event.reason == "context_full",
-            "model": self._model,
+            "model": self.model,
             "tokens_predicted": stats.output_tokens,
             "tokens_evaluated": stats.prompt_tokens,
             "tokens_cached": stats.reused_tokens,
@@ -287,8 +300,3 @@ class LlamaCompletion(Answer):
 def _finite(logprob: float) -> float:
     """A log-probability as JSON can say it."""
     return max(logprob, _IMPOSSIBLE)
-
-
-def line(chunk: Chunk) -> str:
-    """A server-sent event."""
-    return f"data: {json.dumps(chunk, ensure_ascii=False, allow_nan=False)}\n\n"

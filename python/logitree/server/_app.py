@@ -20,9 +20,9 @@ from starlette.routing import Route
 
 from .. import _core
 from .._errors import EngineError
-from .._events import Finish, Token
+from .._events import Finish
 from ..engines import Engine
-from ._answers import Answer, Chunk, line
+from ._answers import Answer, Chunk
 from ._fields import RequestError, read_object
 from ._limits import Limits
 from ._metrics import Metrics
@@ -105,6 +105,7 @@ class _Server:
 
         routes = [
             post("/v1/chat/completions", generate(service.chat)),
+            post("/v1/responses", generate(service.response)),
             post("/v1/completions", generate(service.completion)),
             post("/completion", generate(service.llama_completion)),
             post("/tokenize", convert(service.tokenize)),
@@ -195,14 +196,14 @@ class _Server:
     # -- endpoints
 
     async def _generate(self, request: Request, read: Callable[[Mapping[str, Any]], Prepared]) -> Response:
-        began = time.monotonic()
+        began = time.perf_counter()
         body = await self._body(request)
         try:
             prepared: Prepared = await self._off_loop(lambda: read(body))
         except EngineError as wrong:  # it was asked for what it cannot do: a longer prompt, messages without a template
             raise RequestError(str(wrong)) from wrong
-        self._metrics.reading.observe(time.monotonic() - began)
-        job = Job(prepared.rows)
+        self._metrics.reading.observe(time.perf_counter() - began)
+        job = Job(prepared.rows, streams=prepared.stream)
         self._scheduler.submit(job)
         chunks = self._chunks(job, prepared.answer, began)
         if not prepared.stream:
@@ -225,13 +226,12 @@ class _Server:
         try:
             async for at, event in job.events():
                 if is_first:
+                    is_first = False
                     for chunk in answer.begin():
                         yield chunk
-                if is_first and isinstance(event, Token):
-                    self._metrics.first_token.observe(time.monotonic() - began)
-                is_first = False
                 if isinstance(event, Finish):
-                    self._metrics.finished(event)
+                    row = job.rows[at]
+                    self._metrics.finished(event, row.began + row.prefill - began)
                     if event.reason == "cancelled":
                         raise TimeoutError
                 for chunk in answer.take(at, event):
@@ -246,15 +246,15 @@ class _Server:
         self, first: Any, chunks: AsyncGenerator[dict[str, Any], None], answer: Answer
     ) -> AsyncIterator[str]:
         """A stream of server-sent events. What goes wrong in it is its last event."""
-        yield line(first)
+        yield answer.line(first)
         try:
             async for chunk in chunks:
-                yield line(chunk)
+                yield answer.line(chunk)
         except Exception as wrong:
             status, body = _problem(wrong)
             if status >= 500:
                 _LOG.error("a stream failed", exc_info=wrong)
-            yield line(body)
+            yield answer.line(body)
             return
         finally:
             await chunks.aclose()

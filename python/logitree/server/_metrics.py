@@ -44,8 +44,9 @@ class Metrics:
         gauge("running", "Answers that are decoded.", lambda: scheduler.running)
         gauge("engine_failures", "How often the engine failed.", lambda: scheduler.failures)
 
-    def finished(self, finish: Finish) -> None:
-        """Counts what a row cost."""
+    def finished(self, finish: Finish, first_token: float) -> None:
+        """Counts what a row cost. `first_token`: seconds from the request to the row's first token."""
+        self.first_token.observe(first_token)
         stats = finish.stats
         self.prompt_tokens.inc(stats.prompt_tokens)
         self.reused_tokens.inc(stats.reused_tokens)

@@ -23,10 +23,15 @@ class Closing(Exception):
 
 
 class Job:
-    """The rows of one request. It is made in the event loop that waits for it."""
+    """The rows of one request. It is made in the event loop that waits for it.
 
-    def __init__(self, rows: list[Row]) -> None:
-        self.rows = rows
+    Args:
+        rows: what is decoded.
+        streams: whether each event is waited for, and not only the end of a row.
+    """
+
+    def __init__(self, rows: list[Row], *, streams: bool = True) -> None:
+        self.rows, self.streams = rows, streams
         self.loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
 
@@ -177,7 +182,7 @@ class Scheduler:
 
     def _deliver(self) -> None:
         """Wakes those that wait for events."""
-        jobs = {id(job): job for job, _ in self._running}
+        jobs = {id(job): job for job, row in self._running if job.streams or row.over}
         self._running = [(job, row) for job, row in self._running if not row.over]
         loops: dict[asyncio.AbstractEventLoop, list[Job]] = {}
         for job in jobs.values():

@@ -19,6 +19,7 @@ from . import _tools
 from ._answers import Answer, Chat, Completion, LlamaCompletion
 from ._fields import Fields, RequestError, constraint_asked, renamed
 from ._limits import Limits
+from ._responses import Responses, as_chat
 
 MAX_SEED = 2**32 - 1
 
@@ -79,6 +80,14 @@ class Service:
         rows = self._rows(tokens, constraint, n, options)
         answer = Chat(rows, self.name, self.engine.vocabulary, usage=usage, answers=n, read=read)
         return Prepared(answer, stream=stream)
+
+    def response(self, body: Mapping[str, Any]) -> Prepared:
+        """A request of the responses API. Raises as `chat`."""
+        asked = as_chat(body)
+        made = self.chat(asked)
+        chat = made.answer
+        assert isinstance(chat, Chat)
+        return Prepared(Responses(chat, body), stream=made.stream)
 
     def completion(self, body: Mapping[str, Any]) -> Prepared:
         """A request for completions of texts or tokens. Raises as `chat`."""
