@@ -28,7 +28,7 @@ import jsonschema
 import logitree
 from logitree.engines.llama_cpp import LlamaCpp, bundled_model
 
-ROUNDS = 5
+ROUNDS = 3
 THREADS = 2
 PLACES = 8
 CONTEXT = 1024

@@ -29,6 +29,7 @@ def serving(engine: Engine, **options: Any) -> Iterator[Any]:
     options.setdefault("name", "m")
     server = uvicorn.Server(uvicorn.Config(application(engine, **options), log_config=None, lifespan="on"))
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         began = time.monotonic()

@@ -108,6 +108,9 @@ WRONG: list[tuple[str, Any, int, str | None, str]] = [
     (TEXT, {"prompt": "x", "suffix": "y"}, 400, "suffix", "fills nothing in"),
     (TEXT, {"prompt": ["x"] * 65}, 400, "prompt", "at most 64"),
     (LLAMA, {"prompt": ["x"]}, 400, "prompt", "one text"),
+    ("/v1/classify", {"input": "x", "labels": []}, 400, "labels", "is empty"),
+    ("/v1/classify", {"input": "x", "labels": ["a", "a"]}, 400, "labels", "comes twice"),
+    ("/v1/classify", {"input": [], "labels": ["a"]}, 400, "input", "is empty"),
     ("/detokenize", {"tokens": [-1]}, 400, "tokens", "token ids"),
     ("/tokenize", {"content": 5}, 400, "content", "give a text"),
 ]
@@ -168,6 +171,20 @@ def test_llama_cpp_s_own_completions(client: Any) -> None:
     props = client.get("/props").json()
     assert (props["total_slots"], props["model_alias"]) == (4, "m")
     assert "/" not in props["model_alias"]
+
+
+def test_labels_with_exact_probabilities(client: Any, engine: Any) -> None:
+    asked = {"input": ["I love it!", "It is awful."], "labels": ["positive", "negative"], "instructions": "The mood?"}
+    found = client.post("/v1/classify", json=asked).json()
+    assert [one["index"] for one in found["data"]] == [0, 1]
+    for one, text in zip(found["data"], asked["input"], strict=True):
+        prompt = [{"role": "system", "content": "The mood?"}, {"role": "user", "content": text}]
+        truth = lt.choose(engine, prompt, asked["labels"])
+        assert one["label"] == truth.value
+        expected = dict(zip(asked["labels"], truth.probabilities, strict=True))
+        assert one["probabilities"] == pytest.approx(expected, rel=1e-3)
+        assert sum(one["probabilities"].values()) == pytest.approx(1)
+    assert client.post("/v1/classify", json={**asked, "input": "x " * 2000}).status_code == 400
 
 
 def test_what_is_counted(client: Any) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import ipaddress
 import logging
+import math
 import os
 import socket
 from typing import Any
@@ -75,9 +76,11 @@ def run(args: argparse.Namespace, _out: Terminal, err: Terminal) -> int:
     )
     logging.basicConfig(level=logging.INFO if args.access_log else logging.WARNING, format="%(asctime)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
-    config = uvicorn.Config(app, log_config=None, access_log=False)
+    config = uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=math.ceil(args.drain))
     family = socket.AF_INET6 if ":" in args.host else socket.AF_INET
     with socket.create_server((args.host, args.port), family=family, backlog=config.backlog) as listener:
+        # Connections inherit it. asyncio sets it itself only where the socket was made with a protocol.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         shown = f"[{args.host}]" if ":" in args.host else args.host
         err.line(f"http://{shown}:{listener.getsockname()[1]}/v1 serves {args.name or engine.name} (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):  # raised again when what ran is finished

@@ -6,6 +6,9 @@ import asyncio
 import contextlib
 import hmac
 import logging
+import os
+import sys
+import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,6 +36,7 @@ _LOG = logging.getLogger("logitree.server")
 
 _RETRY_AFTER = {"Retry-After": "1"}
 T = TypeVar("T")
+_NICE = 10
 _OPEN = ("/health", "/ready")
 """Paths that need no key."""
 
@@ -83,7 +87,7 @@ class _Server:
         self._places = places
         self._scheduler = Scheduler(engine, places=places, waiting=limits.waiting)
         self._metrics = Metrics(self._scheduler)
-        self._readers = ThreadPoolExecutor(2, "logitree reader")
+        self._readers = ThreadPoolExecutor(2, "logitree reader", initializer=_yield_to_decoding)
         self._created = int(time.time())
         self._is_open = True
 
@@ -108,6 +112,7 @@ class _Server:
             post("/v1/responses", generate(service.response)),
             post("/v1/completions", generate(service.completion)),
             post("/completion", generate(service.llama_completion)),
+            post("/v1/classify", self._classify),
             post("/tokenize", convert(service.tokenize)),
             post("/detokenize", convert(service.detokenize)),
             get("/v1/models", self._models),
@@ -185,11 +190,14 @@ class _Server:
         return found
 
     async def _off_loop(self, act: Callable[[], Any]) -> Any:
-        """Runs what takes its time in another thread, with the time that a constraint may take."""
+        """Reads a request in another thread, with the time that a constraint may take."""
 
         def limited() -> Any:
-            with _core.Deadline(self._limits.compile):
-                return act()
+            try:
+                with _core.Deadline(self._limits.compile):
+                    return act()
+            except EngineError as wrong:  # asked for what it cannot do: a prompt too long, messages without a template
+                raise RequestError(str(wrong)) from wrong
 
         return await asyncio.get_running_loop().run_in_executor(self._readers, limited)
 
@@ -198,10 +206,7 @@ class _Server:
     async def _generate(self, request: Request, read: Callable[[Mapping[str, Any]], Prepared]) -> Response:
         began = time.perf_counter()
         body = await self._body(request)
-        try:
-            prepared: Prepared = await self._off_loop(lambda: read(body))
-        except EngineError as wrong:  # it was asked for what it cannot do: a longer prompt, messages without a template
-            raise RequestError(str(wrong)) from wrong
+        prepared: Prepared = await self._off_loop(lambda: read(body))
         self._metrics.reading.observe(time.perf_counter() - began)
         job = Job(prepared.rows, streams=prepared.stream)
         self._scheduler.submit(job)
@@ -284,6 +289,16 @@ class _Server:
                 task.cancel()
             await asyncio.gather(wanted, left, return_exceptions=True)
 
+    async def _classify(self, request: Request) -> Response:
+        body = await self._body(request)
+        asks: list[Callable[[], Chunk]] = await self._off_loop(lambda: self._service.classification(body))
+
+        async def all_labels() -> list[Chunk]:
+            return [await asyncio.wrap_future(self._scheduler.call(ask)) for ask in asks]
+
+        found = await self._unless_gone(request, all_labels())
+        return JSONResponse({"object": "list", "model": self._service.name, "data": found})
+
     async def _convert(self, request: Request, read: Callable[[Mapping[str, Any]], Any]) -> Response:
         body = await self._body(request)
         return JSONResponse(await self._off_loop(lambda: read(body)))
@@ -343,6 +358,14 @@ def _problem(wrong: BaseException) -> tuple[int, dict[str, Any]]:
     else:
         status, message, kind = 500, "the server failed to answer", "server_error"
     return status, {"error": {"message": message, "type": kind, "param": param, "code": code}}
+
+
+def _yield_to_decoding() -> None:
+    """Where threads have priorities of their own, on Linux, the calling one gets a lower one: what it compiles must
+    not hold up the threads that decode."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
 
 
 async def _exhausted(chunks: AsyncGenerator[Chunk, None]) -> None:

@@ -85,7 +85,7 @@ class Fields:
         return value
 
     def texts(self, name: str, most: int) -> list[str]:
-        """A field that is a text or a list of texts."""
+        """A field that is a text or a list of texts, none of them empty."""
         value = self.take(name, [])
         value = [value] if isinstance(value, str) else value
         if not isinstance(value, list) or not all(isinstance(one, str) and one for one in value) or len(value) > most:

@@ -19,6 +19,8 @@ class Limits:
     """Messages of a chat."""
     tools: int = 512
     """Tools of a chat."""
+    labels: int = 1024
+    """Labels that a text may have."""
     stops: int = 16
     """Texts that end an output."""
     logprobs: int = 20

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 from .._events import Event, Finish
 from .._loop import Loop
 from .._row import Row
 from ..engines import Engine
 from ..engines._session import InTurns, Session, as_session
+
+T = TypeVar("T")
 
 
 class QueueFull(Exception):
@@ -78,6 +82,7 @@ class Scheduler:
         self._condition = threading.Condition()
         self._queue: deque[tuple[Job, Row]] = deque()
         self._running: list[tuple[Job, Row]] = []
+        self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
         self._closing = False
         self._session: Session | None = None
         self._loop: Loop | None = None
@@ -112,6 +117,23 @@ class Scheduler:
             self._queue.extend((job, row) for row in job.rows)
             self._condition.notify()
 
+    def call(self, act: Callable[[], T]) -> Future[T]:
+        """Does something with the engine between two passes, so that no two threads use it at once.
+
+        Raises:
+            QueueFull: as many calls wait as rows may.
+            Closing: the scheduler is closed.
+        """
+        future: Future[T] = Future()
+        with self._condition:
+            if self._closing:
+                raise Closing
+            if len(self._calls) >= self._most:
+                raise QueueFull
+            self._calls.append((future, act))
+            self._condition.notify()
+        return future
+
     def close(self, seconds: float) -> None:
         """Takes no more jobs, and waits so long for those that there are; cancels the others."""
         with self._condition:
@@ -126,10 +148,15 @@ class Scheduler:
     def _run(self) -> None:
         while True:
             with self._condition:
-                while not (self._queue or self._running or self._closing):
+                while not (self._queue or self._running or self._calls or self._closing):
                     self._condition.wait()
-                if not (self._queue or self._running):
+                if not (self._queue or self._running or self._calls):
                     break
+                call = self._calls.popleft() if self._calls else None
+            if call is not None:
+                _answer(*call)
+            if not (self._queue or self._running):
+                continue
             try:
                 loop = self._open()
                 self._join(loop)
@@ -153,17 +180,20 @@ class Scheduler:
     def _join(self, loop: Loop) -> None:
         """Rows that wait take the places that are free, in their order. The rows of one job wait until its first has
         read the prompt, which they have in common."""
+        room, joining, staying = loop.room, list[tuple[Job, Row]](), deque[tuple[Job, Row]]()
         with self._condition:
-            waiting, self._queue = self._queue, deque()
-            for job, row in waiting:
-                if row.cancelled:
-                    row.end("cancelled")
-                    self._running.append((job, row))
-                elif loop.room and (row is job.rows[0] or job.rows[0].passes or job.rows[0].over):
-                    self._running.append((job, row))
-                    loop.join(row)
-                else:
-                    self._queue.append((job, row))
+            for job, row in self._queue:
+                first = job.rows[0]
+                is_next = room > 0 and (row is first or first.passes > 0 or first.over)
+                (joining if row.cancelled or is_next else staying).append((job, row))
+                room -= is_next and not row.cancelled
+            self._queue = staying
+            self._running += joining
+        for _, row in joining:
+            if row.cancelled:
+                row.end("cancelled")
+            else:
+                loop.join(row)
 
     def _fail(self, raised: Exception) -> None:
         """The engine failed: what it was decoding ends, and what comes next begins with a new session."""
@@ -190,6 +220,14 @@ class Scheduler:
         for loop, some in loops.items():
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_wake, some)
+
+
+def _answer(future: Future[Any], act: Callable[[], Any]) -> None:
+    if future.set_running_or_notify_cancel():
+        try:
+            future.set_result(act())
+        except Exception as raised:
+            future.set_exception(raised)
 
 
 def _wake(jobs: Iterable[Job]) -> None:

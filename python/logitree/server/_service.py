@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .. import _core
+from .._choose import choose
 from .._core import Constraint
 from .._errors import EngineError
 from .._generate import prepare
+from .._loop import checked_prompt
 from .._row import Row
 from ..engines import Engine
 from ..engines._chat import MakeReader, Parts, respond, tools_asked
 from ..protocols import Protocol
 from . import _tools
-from ._answers import Answer, Chat, Completion, LlamaCompletion
+from ._answers import Answer, Chat, Chunk, Completion, LlamaCompletion
 from ._fields import Fields, RequestError, constraint_asked, renamed
 from ._limits import Limits
 from ._responses import Responses, as_chat
@@ -65,10 +68,8 @@ class Service:
         n, stream, usage = self._common(fields)
         wants_logprobs, top = fields.flag("logprobs"), fields.whole("top_logprobs", 0, 0, limits.logprobs)
         logprobs = top if wants_logprobs else None
-        asked = {name: fields.take(name) for name in ("tools", "functions", "tool_choice", "function_call")}
-        for name in ("tools", "functions"):
-            Fields({name: asked[name]}).objects(name, limits.tools)
-        tools, choice = tools_asked(asked)
+        given = {"tools": fields.objects("tools", limits.tools), "tool_choice": fields.take("tool_choice")}
+        tools, choice = tools_asked(given)
         parallel = fields.flag("parallel_tool_calls", True)
         options = self._options(fields, logprobs, None)
         constraint, read, shown = self._response(constraint_asked(fields), tools, choice, parallel, options["stop"])
@@ -128,6 +129,30 @@ class Service:
         rows = self._rows(self._tokens(one), constraint, 1, options)
         return Prepared(LlamaCompletion(rows, self.name, self.engine.vocabulary), stream=stream)
 
+    def classification(self, body: Mapping[str, Any]) -> list[Callable[[], Chunk]]:
+        """A request for the label of each of some texts: functions that find one each, to be called while the engine
+        does nothing else. Raises as `chat`."""
+        fields = Fields(body)
+        texts, labels = fields.texts("input", self.limits.prompts), fields.texts("labels", self.limits.labels)
+        instructions = fields.text("instructions") or f"Which of these is it: {', '.join(labels)}?"
+        self._check_model(fields)
+        fields.finish()
+        for name, given in (("input", texts), ("labels", labels)):
+            if not given:
+                raise RequestError(f"{name} is empty: give at least one", name)
+        if len(set(labels)) < len(labels):
+            raise RequestError("labels: one comes twice", "labels")
+        prompts = [checked_prompt(self._question(instructions, text), self.engine) for text in texts]
+
+        def labelled(index: int, prompt: list[int]) -> Chunk:
+            chosen = choose(self.engine, prompt, labels, method="exact")
+            assert chosen.probabilities is not None
+            probabilities = dict(zip(labels, map(float, chosen.probabilities), strict=True))
+            label = str(chosen.value)
+            return {"index": index, "label": label, "probability": probabilities[label], "probabilities": probabilities}
+
+        return [functools.partial(labelled, index, prompt) for index, prompt in enumerate(prompts)]
+
     def tokenize(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The tokens of a text, as llama.cpp's server gives them. Raises as `chat`."""
         fields = Fields(body)
@@ -153,15 +178,24 @@ class Service:
 
     def _common(self, fields: Fields) -> tuple[int, bool, bool]:
         """How many answers, whether they are streamed, and whether the stream ends with what they cost."""
-        model = fields.text("model")
-        if model not in (None, "", self.name):
-            raise RequestError(f"there is no model {model!r}: this server has {self.name!r}", "model", 404)
+        self._check_model(fields)
         n = fields.whole("n", 1, 1, self.limits.answers)
         stream = fields.flag("stream")
         options = fields.take("stream_options", {})
         usage = isinstance(options, Mapping) and options.get("include_usage") is True
         assert n is not None
         return n, stream, usage
+
+    def _check_model(self, fields: Fields) -> None:
+        model = fields.text("model")
+        if model not in (None, "", self.name):
+            raise RequestError(f"there is no model {model!r}: this server has {self.name!r}", "model", 404)
+
+    def _question(self, instructions: str, text: str) -> list[int]:
+        """The prompt after which a label comes."""
+        if self.engine.chat_template is None:
+            return self.engine.encode(f"{instructions}\n{text}\n", chat=False)
+        return self.engine.encode_chat([{"role": "system", "content": instructions}, {"role": "user", "content": text}])
 
     def _options(self, fields: Fields, logprobs: int | None, max_tokens: int | None) -> dict[str, Any]:
         """The keywords of `prepare`."""
