@@ -170,6 +170,8 @@ def generate(
         ConstraintError, PayloadError, SamplingError: arguments that cannot be honoured.
         TypeError: an unknown keyword, or a value that means no constraint. All of these at the call, not later.
     """
+    old: Any = sampling.pop("tokenizations", None)  # type: ignore[typeddict-item]
+    spelled = read_tokenization(tokenization, old)
     several = is_several(prompt)
     engine, rows = prepare(
         model,
@@ -186,7 +188,7 @@ def generate(
         trace=trace,
         logprobs=logprobs,
         on_step=on_step,
-        tokenization=tokenization,
+        tokenization=spelled,
         drafter=drafter,
         heal=heal,
         **sampling,
@@ -221,8 +223,7 @@ def prepare(
     **sampling: Unpack[SamplingParams],
 ) -> tuple[Engine, list[Row]]:
     """What `generate` is given, checked, as rows of a loop. Arguments and errors are those of `generate`."""
-    old: Any = sampling.pop("tokenizations", None)  # type: ignore[typeddict-item]
-    spelled = read_tokenization(tokenization, old)
+    spelled = read_tokenization(tokenization, None)
     check_keywords(sampling)
     check_limit(on_limit)
     check_kinds(chain=chain, chat=chat, force=force, trace=trace, on_step=on_step, drafter=drafter, heal=heal)

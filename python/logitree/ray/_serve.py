@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import importlib
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 from .. import _core
 from .._constraint import constraint_of
 from .._core import Constraint
 from .._errors import EngineError
-from .._generate import generate
-from .._generation import Generation
+from .._events import Finish, Token
+from .._generate import prepare
+from .._row import Row
+from .._scheduler import Job, Scheduler
 from ._models import Model, check_model, check_options, load
 
 SECONDS = 5.0
@@ -57,7 +59,8 @@ def application(
         replicas: how many; or the least and the most, between which Ray chooses by load.
         cores: of each replica. A GGUF file is evaluated by as many threads.
         gpus: of each replica.
-        running: requests that a replica has at once. They are decoded one after the other.
+        running: requests that a replica has at once. Each pass of its model is over the next token of all,
+            and the engine holds as many contexts.
         waiting: requests that may wait for a replica at each entrance.
         drain: seconds that a replica that is stopped has for its requests.
         autoscaling: more of Ray's `autoscaling_config`, such as `target_ongoing_requests`.
@@ -88,17 +91,17 @@ def application(
         ray_actor_options={"num_cpus": cores, "num_gpus": gpus},
         **number,
     )(Replica)
-    return made.bind(model, constraint, options, cores)
+    return made.bind(model, constraint, options, cores, running)
 
 
 class Replica:
-    """One engine, which answers one request after the other. Arguments: those of `application`, checked."""
+    """One engine. Arguments: those of `application`, checked."""
 
-    def __init__(self, model: Model, constraint: Any, options: Mapping[str, Any], cores: float) -> None:
+    def __init__(self, model: Model, constraint: Any, options: Mapping[str, Any], cores: float, running: int) -> None:
         self._engine = load(model, cores)
+        self._scheduler = Scheduler(self._engine, places=running, waiting=running)
         self._constraint = None if constraint is None else constraint_of(constraint)
         self._options = dict(options)
-        self._turn = asyncio.Lock()
         self._broken: BaseException | None = None
 
     def check_health(self) -> None:
@@ -115,22 +118,16 @@ class Replica:
             asked = await asyncio.to_thread(self._read, await request.body())
         except (_core.LogitreeError, TypeError, ValueError) as wrong:
             return responses.JSONResponse(_problem(wrong), 400)
-        if asked.pop("stream"):
-            lines = self._lines(asked)
-            try:  # what is wrong with the request shows before the first piece
-                first = await anext(lines)
-            except (_core.LogitreeError, TypeError, ValueError) as wrong:
-                return responses.JSONResponse(_problem(wrong), 400)
-            return responses.StreamingResponse(_with(first, lines), media_type="application/x-ndjson")
-        try:
-            async with self._turn:
-                generation = await asyncio.to_thread(self._begin, asked)
-                return responses.JSONResponse(_end(await generation))
+        stream = asked.pop("stream")
+        lines = self._lines(asked, streams=stream)
+        try:  # what is wrong with the request shows before the first piece
+            first = await anext(lines)
         except (_core.LogitreeError, TypeError, ValueError) as wrong:
             return responses.JSONResponse(_problem(wrong), 400)
-        except EngineError as broken:
-            self._broken = broken
-            raise
+        if not stream:
+            await lines.aclose()
+            return responses.JSONResponse(first)
+        return responses.StreamingResponse(_written(first, lines), media_type="application/x-ndjson")
 
     def _read(self, body: bytes) -> dict[str, Any]:
         asked = json.loads(body)
@@ -148,38 +145,41 @@ class Replica:
         check_options(asked, NOT_OVER_HTTP, WHERE)
         return {"prompt": prompt, "constraint": made, "stream": stream, **self._options, **asked}
 
-    def _begin(self, asked: dict[str, Any]) -> Generation[Any]:
+    async def _lines(self, asked: dict[str, Any], *, streams: bool) -> AsyncGenerator[dict[str, Any], None]:
+        """The pieces of an answer and its end, or only the whole answer."""
+        job = Job([await asyncio.to_thread(self._begin, asked)], streams=streams)
+        self._scheduler.submit(job)
+        try:
+            async for _, event in job.events():
+                if isinstance(event, Token) and event.text and streams:
+                    yield {"text": event.text}
+                elif isinstance(event, Finish):
+                    if event.tail and streams:
+                        yield {"text": event.tail}
+                    yield _end(event) if streams else {"text": event.text, **_end(event)}
+        except EngineError as broken:
+            self._broken = broken
+            raise RuntimeError("the engine failed") from broken
+        finally:
+            job.cancel()
+
+    def _begin(self, asked: dict[str, Any]) -> Row:
         with _core.Deadline(SECONDS):
-            made: Generation[Any] = generate(self._engine, asked.pop("prompt"), asked.pop("constraint"), **asked)
-            return made
-
-    async def _lines(self, asked: dict[str, Any]) -> AsyncIterator[str]:
-        async with self._turn:
-            generation = await asyncio.to_thread(self._begin, asked)
-            try:
-                async for piece in generation.pieces():
-                    yield json.dumps({"text": piece}) + "\n"
-                yield json.dumps(_end(generation, with_text=False)) + "\n"
-            except EngineError as broken:
-                self._broken = broken
-                raise
-            finally:
-                generation.cancel()
+            _, (row,) = prepare(self._engine, asked.pop("prompt"), asked.pop("constraint"), **asked)
+            return row
 
 
-async def _with(first: str, lines: AsyncIterator[str]) -> AsyncIterator[str]:
-    yield first
-    async for line in lines:
-        yield line
+async def _written(first: dict[str, Any], rest: AsyncGenerator[dict[str, Any], None]) -> AsyncGenerator[str, None]:
+    try:
+        yield json.dumps(first) + "\n"
+        async for piece in rest:
+            yield json.dumps(piece) + "\n"
+    finally:
+        await rest.aclose()
 
 
-def _end(generation: Generation[Any], with_text: bool = True) -> dict[str, Any]:
-    found = {
-        "finish_reason": generation.finish_reason,
-        "seed": generation.stats.seed,
-        "tokens": len(generation.tokens),
-    }
-    return {"text": generation.text, **found} if with_text else found
+def _end(end: Finish) -> dict[str, Any]:
+    return {"finish_reason": end.reason, "seed": end.stats.seed, "tokens": len(end.tokens)}
 
 
 def _problem(wrong: BaseException) -> dict[str, str]:

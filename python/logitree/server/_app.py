@@ -24,12 +24,12 @@ from starlette.routing import Route
 from .. import _core
 from .._errors import EngineError
 from .._events import Finish
+from .._scheduler import Closing, Job, QueueFull, Scheduler
 from ..engines import Engine
 from ._answers import Answer, Chunk
 from ._fields import RequestError, read_object
 from ._limits import Limits
 from ._metrics import Metrics
-from ._scheduler import Closing, Job, QueueFull, Scheduler
 from ._service import Prepared, Service
 
 _LOG = logging.getLogger("logitree.server")
@@ -68,6 +68,7 @@ def application(
 
     Raises:
         ValueError: places below 1, or an empty key.
+        EngineError: the engine has no memory for so many rows.
     """
     if places < 1:
         raise ValueError(f"places is {places}, expected 1 or more")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import prometheus_client as prometheus
 
 from .._events import Finish
-from ._scheduler import Scheduler
+from .._scheduler import Scheduler
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 

@@ -1,19 +1,22 @@
-"""The decoding of all requests in one thread: rows join where there is room, and each pass of the model serves all."""
+"""The decoding of a server's requests in one thread: rows join where there is room, and each pass of the model serves
+all."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from .._events import Event, Finish
-from .._loop import Loop
-from .._row import Row
-from ..engines import Engine
-from ..engines._session import InTurns, Session, as_session
+from . import _core
+from ._events import Event, Finish
+from ._loop import Loop
+from ._row import Row
+from .engines import Engine
+from .engines._session import InTurns, Session, as_session
 
 T = TypeVar("T")
 
@@ -75,6 +78,9 @@ class Scheduler:
         engine: runs the model.
         places: the most rows that are decoded at once.
         waiting: the most rows that wait for a place.
+
+    Raises:
+        EngineError: the engine has no memory for so many rows.
     """
 
     def __init__(self, engine: Engine, *, places: int, waiting: int) -> None:
@@ -86,6 +92,7 @@ class Scheduler:
         self._closing = False
         self._session: Session | None = None
         self._loop: Loop | None = None
+        self._open()
         self.failures = 0
         """How often the engine failed."""
         self._thread = threading.Thread(target=self._run, name="logitree scheduler", daemon=True)
@@ -203,7 +210,8 @@ class Scheduler:
             if not row.over:
                 row.error = raised
         if session is not None:
-            session.close()
+            with contextlib.suppress(_core.LogitreeError):
+                session.close()
         if not self._running:  # nothing that could be decoded: those that wait would wait without an end
             with self._condition:
                 for _, row in self._queue:
@@ -218,7 +226,7 @@ class Scheduler:
         for job in jobs.values():
             loops.setdefault(job.loop, []).append(job)
         for loop, some in loops.items():
-            if not loop.is_closed():
+            with contextlib.suppress(RuntimeError):  # the loop is closed: its clients are gone
                 loop.call_soon_threadsafe(_wake, some)
 
 
