@@ -27,7 +27,7 @@ serve:  ## SmolLM2 over HTTP, for OpenAI's clients
 
 test-server:  ## the server's tests alone
 	@$(ready) test
-	$(venv) -m pytest tests/server tests/engines/test_llama_slots.py
+	LOGITREE_LOAD_SECONDS=180 $(venv) -m pytest tests/server tests/engines/test_llama_slots.py
 
 c:  ## the C library and its headers, in target/c (needs cargo alone)
 	cargo build --release --locked -p logitree-c
