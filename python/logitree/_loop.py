@@ -12,6 +12,7 @@ from ._errors import EngineError, error
 from ._events import Progress
 from ._row import Row, Taken
 from .engines import ContextFull, Engine, Logits, Rows, Session
+from .engines._rows import common_prefix
 from .engines._session import as_session
 
 
@@ -170,7 +171,7 @@ class Loop:
                 taken = row.sampled(rows[right])
                 if right and taken[0].source == "sampled":
                     taken[0].source = "drafted"
-                same = _common(taken, draft[right:])
+                same = common_prefix([one.token for one in taken], draft[right:])
                 self._take(row, taken)
                 right += same
                 del row.unseen[:same]
@@ -226,12 +227,6 @@ def _session(engine: Engine, rows: Sequence[Row]) -> Session:
     most = engine.n_ctx or 1 << 62
     longest = max(len(row.unseen) + len(row.healing) + row.options.max_tokens for row in rows)
     return engine.batch_session(len(rows), len(rows) * min(longest, most))
-
-
-def _common(taken: Sequence[Taken], draft: Sequence[int]) -> int:
-    """How many of the first tokens are those that were proposed."""
-    pairs = enumerate(zip(taken, draft, strict=False))
-    return next((n for n, (one, token) in pairs if one.token != token), min(len(taken), len(draft)))
 
 
 def checked_prompt(tokens: list[int], engine: Engine) -> list[int]:

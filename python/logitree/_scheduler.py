@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -37,7 +37,7 @@ class Job:
         streams: whether each event is waited for, and not only the end of a row.
     """
 
-    def __init__(self, rows: list[Row], *, streams: bool = True) -> None:
+    def __init__(self, rows: Sequence[Row], *, streams: bool = True) -> None:
         self.rows, self.streams = rows, streams
         self.loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
@@ -89,7 +89,8 @@ class Scheduler:
         self._queue: deque[tuple[Job, Row]] = deque()
         self._running: list[tuple[Job, Row]] = []
         self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
-        self._closing = False
+        self.is_closing = False
+        """Whether no more jobs are taken."""
         self._session: Session | None = None
         self._loop: Loop | None = None
         self._open()
@@ -116,7 +117,7 @@ class Scheduler:
             Closing: the scheduler is closed.
         """
         with self._condition:
-            if self._closing:
+            if self.is_closing:
                 raise Closing
             free = max(0, self._places - len(self._running) - len(self._queue))
             if len(self._queue) + len(job.rows) > self._most + free:
@@ -133,7 +134,7 @@ class Scheduler:
         """
         future: Future[T] = Future()
         with self._condition:
-            if self._closing:
+            if self.is_closing:
                 raise Closing
             if len(self._calls) >= self._most:
                 raise QueueFull
@@ -144,7 +145,7 @@ class Scheduler:
     def close(self, seconds: float) -> None:
         """Takes no more jobs, and waits so long for those that there are; cancels the others."""
         with self._condition:
-            self._closing = True
+            self.is_closing = True
             self._condition.notify()
         self._thread.join(seconds)
         with self._condition:
@@ -155,7 +156,7 @@ class Scheduler:
     def _run(self) -> None:
         while True:
             with self._condition:
-                while not (self._queue or self._running or self._calls or self._closing):
+                while not (self._queue or self._running or self._calls or self.is_closing):
                     self._condition.wait()
                 if not (self._queue or self._running or self._calls):
                     break

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from .._arguments import whole
 from .._errors import EngineError
 from ._engine import Engine
-from ._rows import checked_tokens
+from ._rows import checked_tokens, common_prefix
 from ._session import ContextFull, InTurns, Logits, Session
 
 
@@ -44,9 +44,7 @@ class CachedSequence(ABC):
 
     def keep_common(self, wanted: Sequence[int]) -> list[int]:
         """Cuts the cache to what it has in common with the wanted tokens, and gives that."""
-        held, n = self.tokens, min(len(self.tokens), len(wanted))
-        if held[:n] != list(wanted[:n]):
-            n = next(i for i in range(n) if held[i] != wanted[i])
+        held, n = self.tokens, common_prefix(self.tokens, wanted)
         if n < len(held):
             if n and self.cut(len(held) - n):
                 del held[n:]

@@ -31,6 +31,7 @@ class LlamaSlots(Session):
     """
 
     can_restart = True
+    can_rollback = True
 
     def __init__(self, engine: LlamaCpp, rows: int, tokens: int) -> None:
         """`tokens`: how many each slot holds at first."""

@@ -210,15 +210,6 @@ class Chat(Answer):
             choices.append({"index": at, "message": message, "logprobs": logprobs, "finish_reason": self._reason(at)})
         return {**self._head(self.object), "choices": choices, "usage": self.usage()}
 
-    @property
-    def messages(self) -> Sequence[Chunk]:
-        """The message of each row so far."""
-        return self._messages
-
-    def finish(self, at: int) -> Finish:
-        """The end of a row that is over."""
-        return self._finishes[at]
-
     def _put(self, at: int, delta: Chunk) -> Chunk:
         """Adds a part to the message; the part, with ids of calls."""
         if "tool_calls" in delta:

@@ -90,7 +90,6 @@ class _Server:
         self._metrics = Metrics(self._scheduler)
         self._readers = ThreadPoolExecutor(2, "logitree reader", initializer=_yield_to_decoding)
         self._created = int(time.time())
-        self._is_open = True
 
     def asgi(self, origins: Sequence[str]) -> Starlette:
         """The routes."""
@@ -136,7 +135,6 @@ class _Server:
     @contextlib.asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
         yield
-        self._is_open = False
         await asyncio.to_thread(self._scheduler.close, self._drain)
         self._readers.shutdown(wait=False, cancel_futures=True)
 
@@ -209,7 +207,7 @@ class _Server:
         body = await self._body(request)
         prepared: Prepared = await self._off_loop(lambda: read(body))
         self._metrics.reading.observe(time.perf_counter() - began)
-        job = Job(prepared.rows, streams=prepared.stream)
+        job = Job(prepared.answer.rows, streams=prepared.stream)
         self._scheduler.submit(job)
         chunks = self._chunks(job, prepared.answer, began)
         if not prepared.stream:
@@ -333,7 +331,7 @@ class _Server:
         return JSONResponse({"status": "ok"})
 
     async def _ready(self, _request: Request) -> Response:
-        if not self._is_open:
+        if self._scheduler.is_closing:
             raise Closing
         return JSONResponse({"status": "ready", "waiting": self._scheduler.waiting, "running": self._scheduler.running})
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .._events import Event, Finish
+from .._events import Finish, Token
 from ._answers import Answer, Chat, Chunk
 from ._fields import RequestError
 
@@ -100,35 +100,36 @@ class Responses(Answer):
         for kind in ("response.created", "response.in_progress"):
             yield self._event(kind, response=self._response("in_progress"))
 
-    def take(self, at: int, event: Event) -> Iterator[Chunk]:
-        for chunk in self._chat.take(at, event):
-            yield from self._delta(chunk["choices"][0]["delta"])
-        if isinstance(event, Finish):
-            yield from self._close()
+    def _token(self, at: int, event: Token) -> Iterator[Chunk]:
+        yield from self._events_of(self._chat.take(at, event))
 
-    def _token(self, at: int, event: Any) -> Iterator[Chunk]:
-        raise AssertionError("the chat takes tokens")
-
-    _finish = _token
+    def _finish(self, at: int, event: Finish) -> Iterator[Chunk]:
+        yield from self._events_of(self._chat.take(at, event))
+        yield from self._close()
 
     def end(self) -> Iterator[Chunk]:
         whole = self.whole()
         yield self._event(f"response.{whole['status']}", response=whole)
 
     def whole(self) -> Chunk:
-        is_cut = self._chat.finish(0).reason in ("max_tokens", "context_full")
+        is_cut = self._finishes[0].reason in ("max_tokens", "context_full")
         return self._response("incomplete" if is_cut else "completed")
 
     def line(self, chunk: Chunk) -> str:
         return f"event: {chunk.get('type', 'error')}\n{super().line(chunk)}"
 
+    def _events_of(self, parts: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The events of parts of a chat's stream."""
+        for part in parts:
+            yield from self._delta(part["choices"][0]["delta"])
+
     def _delta(self, delta: Chunk) -> Iterator[Chunk]:
         """The events of a part of a chat's message."""
-        for text in filter(None, (delta.get("reasoning_content"),)):
+        if text := delta.get("reasoning_content"):
             yield from self._open("reasoning", {"summary": [], "content": [{"type": "reasoning_text", "text": ""}]})
             self._items[-1]["content"][0]["text"] += text
             yield self._part("response.reasoning_text.delta", delta=text)
-        for text in filter(None, (delta.get("content"),)):
+        if text := delta.get("content"):
             part = {"type": "output_text", "text": "", "annotations": []}
             is_new = not self._items or self._items[-1]["type"] != "message"
             yield from self._open("message", {"role": "assistant", "content": [part]})
@@ -187,7 +188,7 @@ class Responses(Answer):
     def _response(self, status: str) -> Chunk:
         usage = None
         if status != "in_progress":
-            found = self._chat.usage()
+            found = self.usage()
             usage = {
                 "input_tokens": found["prompt_tokens"],
                 "input_tokens_details": found["prompt_tokens_details"],

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _core
 from .._choose import choose
@@ -30,12 +30,12 @@ _LLAMA_IGNORED = ("cache_prompt", "id_slot", "return_tokens", "samplers", "timin
 """Fields of llama.cpp's requests that change no token here."""
 
 
-class Prepared:
-    """A request that was read. `rows` are to be decoded; `answer` takes their events."""
+class Prepared(NamedTuple):
+    """A request that was read."""
 
-    def __init__(self, answer: Answer, *, stream: bool) -> None:
-        self.answer, self.stream = answer, stream
-        self.rows: list[Row] = list(answer.rows)
+    answer: Answer
+    """Takes the events of its rows, which are to be decoded."""
+    stream: bool
 
 
 class Service:
