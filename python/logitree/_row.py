@@ -12,7 +12,7 @@ from ._certain import Speller
 from ._constraint import Context
 from ._core import Constraint
 from ._drafts import Drafts
-from ._errors import IncompleteError
+from ._errors import IncompleteError, error
 from ._events import Event, Finish, LogProbs, Source, Stats, Token
 from ._spans import SpanStream
 from ._spelling import Tokenization, explained
@@ -120,6 +120,19 @@ class Row:
     def fail(self, raised: Exception) -> None:
         """Ends the row with an error."""
         self.error = explained(raised) if self.is_canonical else raised
+
+    def begin_with(self, tokens: Sequence[int]) -> None:
+        """Begins the output with these tokens, before the row joins a loop.
+
+        Raises:
+            TokenError: one of them is not allowed.
+        """
+        for at, token in enumerate(tokens):
+            if self.decoder.is_finished:
+                raise error(_core.TokenError, f"the output is over before token {at}", help="give fewer tokens")
+            self.decoder.accept(token)
+            self._put(Taken(token, "external", self._last_step()))
+            self.unseen.append(token)
 
     def answer_start(self) -> int:
         """How many of the output's first tokens are not part of the answer."""
@@ -266,7 +279,8 @@ class Row:
 
     def _saved(self) -> dict[Source, int]:
         """Forward passes that were not needed, by the source of the tokens that saved them."""
-        saved = {source: count for source, count in self.sources.items() if source != "sampled"}
+        asked = ("sampled", "external")
+        saved = {source: count for source, count in self.sources.items() if source not in asked}
         # A sampled token that a longer one replaced had its pass.
         replaced = self.passes - self.sources["sampled"] - self.respelled["sampled"]
         if "fast_forward" in saved and replaced > 0:

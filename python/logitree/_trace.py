@@ -121,7 +121,7 @@ class Trace(Sequence[_core.Step]):
     @property
     def text(self) -> str:
         """The output as text: the bytes of its text tokens."""
-        return b"".join(self._bytes(step.token) for step in self).decode("utf-8", "replace")
+        return b"".join(shown_bytes(self.vocabulary, step.token) for step in self).decode("utf-8", "replace")
 
     def records(self) -> Iterator[dict[str, Any]]:
         """What the JSON lines hold: one dict for the trace, one for each span, one for each token.
@@ -145,31 +145,7 @@ class Trace(Sequence[_core.Step]):
             value = _plain(span.value)
             yield {"record": "span", "start": span.start, "end": span.end, "label": span.label, "value": value}
         for at, (step, source, text) in enumerate(zip(self, self.sources, self._shown(), strict=True)):
-            yield {
-                "record": "token",
-                "at": at,
-                "id": step.token,
-                "bytes": self.vocabulary.token_bytes(step.token).hex(),
-                "kind": self.vocabulary.kind(step.token),
-                "text": text,
-                "source": source,
-                "allowed": step.allowed,
-                "mass_allowed": _finite(step.mass_allowed),
-                "p_model": _finite(step.p_model),
-                "surprisal": _finite(step.surprisal),
-                "entropy": _finite(step.entropy),
-                "p": _finite(step.p),
-                "alternatives": [
-                    {"id": token, "text": self._name(token), "p_model": _finite(before), "p": _finite(after), "cut": by}
-                    for token, before, after, by in step.alternatives
-                ],
-                "effects": [
-                    {"sampler": name, "before": before, "after": after, "changed": changed, "mass_cut": _finite(mass)}
-                    for name, before, after, changed, mass in step.effects
-                ],
-                "mask_micros": step.mask_micros,
-                "micros": step.micros,
-            }
+            yield token_record(at, step, source, text, self.vocabulary)
 
     def to_jsonl(self, path: str | PathLike[str]) -> None:
         """Writes the records as JSON lines: UTF-8, one record a line, without NaN.
@@ -190,24 +166,9 @@ class Trace(Sequence[_core.Step]):
 
     def html(self) -> str:
         """The page as text."""
-        style, script = _page_file("page.css"), _page_file("page.js")
-        policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
         text = " ".join(self.text.split())
         title = (text[:60] + "…" if len(text) > 60 else text) or "no text"
-        parts = {
-            "policy": f"{policy}; base-uri 'none'; form-action 'none'",
-            "title": html.escape(f"{_printable(title)} - logitree trace"),
-            "style": style,
-            "data": _embedded(self._columns()),
-            "script": script,
-        }
-        page = _page_file("page.html")
-        for name, part in parts.items():
-            before, mark, after = page.partition("{{" + name + "}}")
-            assert mark, name
-            # The rest of the template is kept apart, so that nothing in a part is taken for a mark.
-            parts[name], page = before + part, after
-        return "".join(parts.values()) + page
+        return trace_page(f"{_printable(title)} - logitree trace", _embedded(self._columns()))
 
     def _repr_html_(self) -> str:
         """The page in a frame of its own, for notebooks."""
@@ -217,20 +178,12 @@ class Trace(Sequence[_core.Step]):
             'style="width:100%;height:640px;border:1px solid rgba(128,128,128,.35);border-radius:10px"></iframe>'
         )
 
-    def _bytes(self, token: int) -> bytes:
-        """What a token adds to the text."""
-        return self.vocabulary.token_bytes(token) if self.vocabulary.kind(token) in _TEXT else b""
-
-    def _name(self, token: int) -> str:
-        """A token by itself; bytes that are no UTF-8 are U+FFFD."""
-        return self.vocabulary.token_bytes(token).decode("utf-8", "replace")
-
     def _shown(self) -> Iterator[str]:
         """The text that each token completes: joined they are `text`."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         last = len(self) - 1
         for at, step in enumerate(self):
-            yield decoder.decode(self._bytes(step.token), final=at == last)
+            yield decoder.decode(shown_bytes(self.vocabulary, step.token), final=at == last)
 
     def _columns(self) -> dict[str, Any]:
         """What the page's script reads: one list a property, tokens by their place in a table of names."""
@@ -273,10 +226,95 @@ class Trace(Sequence[_core.Step]):
             "effects": effects,
             "words": list(words),
             "names": [
-                (token, self._name(token), self.vocabulary.token_bytes(token).hex(), self.vocabulary.kind(token))
+                (
+                    token,
+                    _name(self.vocabulary, token),
+                    self.vocabulary.token_bytes(token).hex(),
+                    self.vocabulary.kind(token),
+                )
                 for token in names
             ],
         }
+
+
+def shown_bytes(vocabulary: _core.Vocabulary, token: int) -> bytes:
+    """What a token adds to the text."""
+    return vocabulary.token_bytes(token) if vocabulary.kind(token) in _TEXT else b""
+
+
+def token_record(at: int, step: _core.Step, source: str, text: str, vocabulary: _core.Vocabulary) -> dict[str, Any]:
+    """The record of one token of an output.
+
+    Args:
+        at: its place in the output.
+        step: how it was decided.
+        source: where it came from.
+        text: the text that it completes.
+        vocabulary: what tokens mean.
+    """
+    return {
+        "record": "token",
+        "at": at,
+        "id": step.token,
+        "bytes": vocabulary.token_bytes(step.token).hex(),
+        "kind": vocabulary.kind(step.token),
+        "text": text,
+        "source": source,
+        "allowed": step.allowed,
+        "mass_allowed": _finite(step.mass_allowed),
+        "p_model": _finite(step.p_model),
+        "surprisal": _finite(step.surprisal),
+        "entropy": _finite(step.entropy),
+        "p": _finite(step.p),
+        "alternatives": [
+            {
+                "id": token,
+                "bytes": vocabulary.token_bytes(token).hex(),
+                "kind": vocabulary.kind(token),
+                "text": _name(vocabulary, token),
+                "p_model": _finite(before),
+                "p": _finite(after),
+                "cut": by,
+            }
+            for token, before, after, by in step.alternatives
+        ],
+        "effects": [
+            {"sampler": name, "before": before, "after": after, "changed": changed, "mass_cut": _finite(mass)}
+            for name, before, after, changed, mass in step.effects
+        ],
+        "mask_micros": step.mask_micros,
+        "micros": step.micros,
+    }
+
+
+def trace_page(title: str, data: str) -> str:
+    """The page that shows a trace, as HTML.
+
+    Args:
+        title: of the document, as plain text.
+        data: the columns of the trace, as JSON without the characters <, > and &.
+    """
+    style, script = page_file("page.css"), f"{page_file('view.js')}\n{page_file('page.js')}"
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'"
+    parts = {
+        "policy": f"{policy}; base-uri 'none'; form-action 'none'",
+        "title": html.escape(title),
+        "style": style,
+        "data": data,
+        "script": script,
+    }
+    page = page_file("page.html")
+    for name, part in parts.items():
+        before, mark, after = page.partition("{{" + name + "}}")
+        assert mark, name
+        # The rest of the template is kept apart, so that nothing in a part is taken for a mark.
+        parts[name], page = before + part, after
+    return "".join(parts.values()) + page
+
+
+def _name(vocabulary: _core.Vocabulary, token: int) -> str:
+    """A token by itself; bytes that are no UTF-8 are U+FFFD."""
+    return vocabulary.token_bytes(token).decode("utf-8", "replace")
 
 
 def _finite(value: float | None) -> float | None:
@@ -317,6 +355,6 @@ def _hash(text: str) -> str:
 
 
 @cache
-def _page_file(name: str) -> str:
+def page_file(name: str) -> str:
     """A file of the page, from the package."""
     return resources.files(__package__).joinpath("_trace_page", name).read_text(encoding="utf-8").strip()

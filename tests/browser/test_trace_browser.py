@@ -192,7 +192,7 @@ def test_a_screen_reader_gets_names_and_roles(page: Browser) -> None:
     assert all(
         re.search(r", (sampled|forced|drafted|canonical|fast-forward|given|a new kind)\b", n) for n in named("option")
     )
-    assert all(map(all_named, ("option", "button", "radio", "table", "complementary", "heading")))
+    assert all(map(all_named, ("option", "button", "radio", "table", "region", "heading")))
     assert any("surprisal up to" in name for name in named("image"))
     assert {"Previous token", "Next token", "Close the details"} <= set(named("button"))
     selected = [

@@ -28,9 +28,19 @@ def test_the_program_prints_what_the_page_says(client: Any) -> None:
         assert all(map(re.fullmatch, patterns, lines)), lines
 
 
+def test_the_program_of_traces_runs(client: Any) -> None:
+    program = re.findall(r"^```py\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)[1]
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(program.replace("http://127.0.0.1:8080", str(client.base_url).rstrip("/")), {})
+    traced, allowed = out.getvalue().splitlines()
+    assert re.fullmatch(r" (red|green) and (red|blue) (sampled|forced|canonical) \d+", traced)
+    assert re.fullmatch(r"\d+ \[\(' .*\)\]", allowed)
+
+
 def test_the_page_lists_every_path(client: Any) -> None:
     listed = re.findall(
-        r"`(?:(GET|POST) )?(/[a-z0-9/{}_]+)`", PAGE.partition("## What it answers")[2].partition("\n\n- ")[0]
+        r"`(?:(GET|POST) )?(/[a-z0-9/{}_]*)`", PAGE.partition("## What it answers")[2].partition("\n\n- ")[0]
     )
     method = "GET"
     for said, path in listed:
@@ -38,4 +48,4 @@ def test_the_page_lists_every_path(client: Any) -> None:
         answer = client.request(method, path.replace("{name}", "m"), json={} if method == "POST" else None)
         assert answer.status_code != 404, (method, path)
         assert "there is no" not in answer.text, (method, path)
-    assert len(listed) == 13
+    assert len(listed) == 16

@@ -128,17 +128,28 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
 
-    def open(self, page: Path, ready: str, fragment: str = "") -> float:
-        """Opens a page, waits until the expression `ready` is true, and gives the seconds that this took."""
+    def open(self, page: Path | str, ready: str, fragment: str = "") -> float:
+        """Opens a page, a file or an address, waits until the expression `ready` is true, and gives the seconds that
+        this took."""
+        address = page if isinstance(page, str) else page.resolve().as_uri()
         # A change of the fragment alone would not load the page again.
         self.call("Page.navigate", url="about:blank")
         began = time.monotonic()
-        self.call("Page.navigate", url=page.resolve().as_uri() + fragment)
-        while not self.run(f"location.protocol === 'file:' && document.readyState === 'complete' && !!({ready})"):
-            if time.monotonic() > began + 60:
-                raise TimeoutError(f"{page.name} is not ready")
-            time.sleep(0.01)
+        self.call("Page.navigate", url=address + fragment)
+        self.wait(f"location.protocol !== 'about:' && document.readyState === 'complete' && !!({ready})")
         return time.monotonic() - began
+
+    def wait(self, expression: str, seconds: float = 60) -> None:
+        """Waits until an expression is true in the page.
+
+        Raises:
+            TimeoutError: it is not, after so many seconds.
+        """
+        end = time.monotonic() + seconds
+        while not self.run(f"!!({expression})"):
+            if time.monotonic() > end:
+                raise TimeoutError(f"not so in {seconds} s: {expression}; {self.complaints}")
+            time.sleep(0.01)
 
     def run(self, expression: str) -> Any:
         """The value of an expression in the page; a promise is awaited.

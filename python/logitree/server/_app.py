@@ -30,6 +30,7 @@ from ._answers import Answer, Chunk
 from ._fields import RequestError, read_object
 from ._limits import Limits
 from ._metrics import Metrics
+from ._pages import page
 from ._service import Prepared, Service
 
 _LOG = logging.getLogger("logitree.server")
@@ -37,7 +38,7 @@ _LOG = logging.getLogger("logitree.server")
 _RETRY_AFTER = {"Retry-After": "1"}
 T = TypeVar("T")
 _NICE = 10
-_OPEN = ("/health", "/ready")
+_OPEN = ("/health", "/ready", "/", "/playground/{name}")
 """Paths that need no key."""
 
 
@@ -113,6 +114,8 @@ class _Server:
             post("/v1/completions", generate(service.completion)),
             post("/completion", generate(service.llama_completion)),
             post("/v1/classify", self._classify),
+            post("/v1/trace", generate(service.trace)),
+            post("/v1/allowed", convert(service.allowed)),
             post("/tokenize", convert(service.tokenize)),
             post("/detokenize", convert(service.detokenize)),
             get("/v1/models", self._models),
@@ -121,6 +124,8 @@ class _Server:
             get("/health", self._health),
             get("/ready", self._ready),
             get("/metrics", self._measured),
+            get("/", self._page),
+            get("/playground/{name}", self._page),
         ]
         middleware = []
         if origins:
@@ -327,6 +332,12 @@ class _Server:
             }
         )
 
+    async def _page(self, request: Request) -> Response:
+        found = page(request.path_params.get("name", ""))
+        if found is None:
+            raise RequestError(f"there is no {request.url.path}", status=404)
+        return found
+
     async def _health(self, _request: Request) -> Response:
         return JSONResponse({"status": "ok"})
 
@@ -356,7 +367,11 @@ def _problem(wrong: BaseException) -> tuple[int, dict[str, Any]]:
         code = type(wrong).__name__
     else:
         status, message, kind = 500, "the server failed to answer", "server_error"
-    return status, {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    found: dict[str, Any] = {"message": message, "type": kind, "param": param, "code": code}
+    cause = wrong.__cause__ if isinstance(wrong, RequestError) else wrong
+    if status == 400 and isinstance(cause, _core.LogitreeError):
+        found |= {"place": cause.place, "help": cause.help}
+    return status, {"error": found}
 
 
 def _yield_to_decoding() -> None:

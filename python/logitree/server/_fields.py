@@ -182,7 +182,7 @@ def _constraint(name: str, value: Any) -> Constraint | None:
         raise error(_core.ConstraintError, f"{value!r:.60} has not one field", help=help)
     ((kind, spec),) = value.items()
     if kind == "json":
-        return _schema(json.loads(spec) if isinstance(spec, str) else spec)
+        return read_json(spec, "bounded") if isinstance(spec, str) else _schema(spec)
     if kind == "choice" and isinstance(spec, list) and spec and all(isinstance(one, str) for one in spec):
         return Grammar.choice(spec)
     if kind == "grammar" and isinstance(spec, str):

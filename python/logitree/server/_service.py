@@ -23,8 +23,11 @@ from ._answers import Answer, Chat, Chunk, Completion, LlamaCompletion
 from ._fields import Fields, RequestError, constraint_asked, renamed
 from ._limits import Limits
 from ._responses import Responses, as_chat
+from ._traced import Traced, children
 
 MAX_SEED = 2**32 - 1
+_TRACED = 256
+"""Tokens of a traced output where a request does not say."""
 
 _LLAMA_IGNORED = ("cache_prompt", "id_slot", "return_tokens", "samplers", "timings_per_token")
 """Fields of llama.cpp's requests that change no token here."""
@@ -128,6 +131,53 @@ class Service:
         (one,) = self._prompts(prompt)
         rows = self._rows(self._tokens(one), constraint, 1, options)
         return Prepared(LlamaCompletion(rows, self.name, self.engine.vocabulary), stream=stream)
+
+    def trace(self, body: Mapping[str, Any]) -> Prepared:
+        """A request for the trace of one output, as far as its `tokens` do not give it. Raises as `chat`."""
+        fields = Fields(renamed(body))
+        self._check_model(fields)
+        stream = fields.flag("stream")
+        row, given = self._traced(fields)
+        answer = Traced([row], self.name, self.engine.vocabulary, given=given)
+        return Prepared(answer, stream=stream)
+
+    def allowed(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What may come next after the `tokens` of an output: a node of the tree of the allowed tokens. Raises as
+        `chat`."""
+        fields = Fields(renamed(body))
+        self._check_model(fields)
+        prefix = fields.text("prefix", "") or ""
+        row, _ = self._traced(fields)
+        try:
+            start = bytes.fromhex(prefix)
+        except ValueError:
+            raise RequestError(f"prefix is {prefix!r:.60}: give bytes in hexadecimal digits", "prefix") from None
+        decoder = row.decoder
+        tokens: Sequence[int] = () if decoder.is_finished else decoder.allowed().ids.tolist()
+        return {"finished": decoder.is_finished, **children(self.engine.vocabulary, tokens, start)}
+
+    def _traced(self, fields: Fields) -> tuple[Row, int]:
+        """The row of a request that is traced, and how many tokens its output begins with."""
+        messages, prompt = fields.objects("messages", self.limits.messages), fields.take("prompt")
+        if bool(messages) == (prompt is not None):
+            raise RequestError("give either messages or a prompt", "messages")
+        begun = fields.take("tokens", [])
+        if not isinstance(begun, list) or not all(self._is_token(token) for token in begun):
+            raise RequestError("tokens: give a list of token ids of the vocabulary", "tokens")
+        options = self._options(fields, None, _TRACED)
+        options["max_tokens"] += len(begun)
+        constraint = constraint_asked(fields)
+        fields.finish()
+        if messages:
+            tokens = self._encoded(messages, lambda messages: (messages, ()))
+        else:
+            tokens = self._tokens(*self._prompts(prompt))
+        (row,) = self._rows(tokens, constraint, 1, {**options, "trace": True, "heal": False})
+        try:
+            row.begin_with(begun)
+        except _core.TokenError as wrong:
+            raise RequestError(str(wrong), "tokens") from wrong
+        return row, len(begun)
 
     def classification(self, body: Mapping[str, Any]) -> list[Callable[[], Chunk]]:
         """A request for the label of each of some texts: functions that find one each, to be called while the engine
