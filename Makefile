@@ -9,7 +9,7 @@ FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
 CASES   ?= 20000
 
-.PHONY: help setup demo serve c install test test-rust test-python test-data test-native test-random check docs parity bench bench-peers bench-engines bench-server bench-sglang test-engines test-vllm test-sglang test-llama-oldest test-ray test-server wheel fuzz clean
+.PHONY: help setup demo serve c install test test-rust test-python test-data test-native test-random check docs site parity bench bench-peers bench-engines bench-server bench-sglang test-engines test-vllm test-sglang test-llama-oldest test-ray test-server wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -53,7 +53,8 @@ test-data:  ## the tests that need the shared data alone (LOGITREE_DATA, or ../s
 
 test-native:  ## the C interface from C and C++, its examples, under valgrind where that is installed
 	@$(ready) test
-	cargo build --locked -p logitree-c
+	@# With the bindings, whose build has compiled what the two have in common.
+	cargo build --locked -p logitree-c -p logitree-python
 	$(venv) -m pytest tests/native
 
 test-random:  ## the core's random tests with CASES new cases each
@@ -85,6 +86,10 @@ docs:  ## write what is generated: stubs, the header of C, docs/api.md, docs/cli
 	$(venv) scripts/api_docs.py > docs/api.md.new && mv docs/api.md.new docs/api.md
 	$(venv) -m logitree.cli.docs > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	PYTHONPATH=bench $(venv) -m logitree_bench.report --tables
+
+site:  ## the document site in target/site; a link that leads nowhere fails it
+	@$(ready) site
+	NO_MKDOCS_2_WARNING=1 $(venv) -m mkdocs build --quiet
 
 parity:  ## a million comparisons of parity mode with llama.cpp's samplers (some 8 minutes)
 	@$(ready) test

@@ -40,6 +40,7 @@ EXTRAS = {
     "bench-sglang": ["test", "bench"],
     "bench-engines": ["test", "bench"],
     "wheel": [],
+    "site": ["site"],
 }
 BUILDS = {
     "bench": "release",
@@ -454,18 +455,20 @@ def prepare(verb):
     steps = [
         tools(environment),
         extension(environment, BUILDS.get(verb, "dev")),
-        packages(environment, name, EXTRAS[verb], model=verb != "check"),
+        packages(environment, name, EXTRAS[verb], model=verb not in ("check", "site")),
     ]
     if own.get(verb) == ".venv-vllm":
         steps.append(vllm(environment, name))
     elif own.get(verb) == ".venv-sglang":
         steps.append(sglang(environment, name))
-    elif verb != "check":
+    elif verb not in ("check", "site"):
         steps += llama(environment, name, verb == "llama-oldest")
     if verb == "engines":
         steps.append(templates(environment))
     if verb == "wheel":
         steps = steps[:1]
+    elif verb == "site":
+        steps = [steps[0], steps[2]]
     if all(environment.stamped(s.name, s.value()) for s in steps):
         return
     need_cargo()

@@ -12,6 +12,8 @@ import tempfile
 import zipfile
 
 PROGRAM = '''
+import importlib.resources
+
 import numpy as np
 import logitree
 
@@ -29,8 +31,11 @@ class Table(logitree.engines.Engine, logitree.engines.Session):
     def evaluate(self, tokens):
         return np.arange(6, dtype=np.float32)
 
-generation = logitree.generate(Table(), "Do you agree?", ["yes", "no"], seed=1, temperature=0)
+generation = logitree.generate(Table(), "Do you agree?", ["yes", "no"], seed=1, temperature=0, trace=True)
 assert generation.text == "no", generation.text
+assert "traceView" in generation.trace.html()
+playground = importlib.resources.files("logitree") / "server" / "_playground"
+assert {file.name for file in playground.iterdir()} >= {"index.html", "playground.js", "playground.css"}
 '''
 
 

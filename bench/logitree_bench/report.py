@@ -17,7 +17,7 @@ Results = dict[str, Any]
 
 RESULTS = Path("bench/results")
 CHARTS = Path("bench/charts")
-DOCUMENTS = (Path("README.md"), Path("docs/benchmarks.md"), Path("docs/speed.md"))
+DOCUMENTS = (Path("README.md"), Path("docs/benchmarks.md"), Path("docs/comparison.md"), Path("docs/speed.md"))
 MARKED = re.compile(r"(<!-- bench:(\w+) -->\n).*?(<!-- /bench:\2 -->)", re.DOTALL)
 FIGURE = re.compile(r"\b\d[\d.,]*\s?(?:ns|us|µs|ms|tokens/s|x|times)\b")
 """Text that looks like a measured figure; measured figures belong in the tables."""
