@@ -25,9 +25,10 @@ serve:  ## SmolLM2 over HTTP, for OpenAI's clients
 	@$(ready) test
 	$(venv) -m logitree serve
 
-test-server:  ## the server's tests alone
-	@$(ready) test
-	LOGITREE_LOAD_SECONDS=180 $(venv) -m pytest tests/server tests/engines/test_llama_slots.py
+test-server:  ## the server with real clients, 64 streams for three minutes, and the playground in Chromium (in .venv-clients)
+	@$(ready) clients
+	LOGITREE_LOAD_SECONDS=180 .venv-clients/bin/python -m pytest tests/server tests/browser/test_playground.py \
+		tests/engines/test_llama_slots.py
 
 c:  ## the C library and its headers, in target/c (needs cargo alone)
 	cargo build --release --locked -p logitree-c
@@ -156,5 +157,5 @@ fuzz:  ## every fuzz target for FUZZ_SECONDS each (needs cargo-fuzz)
 		cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 clean:  ## forget everything that was built
-	rm -rf .venv .venv-engines .venv-llama-oldest .venv-sglang .venv-vllm target fuzz/target dist python/logitree/*.so
+	rm -rf .venv .venv-clients .venv-engines .venv-llama-oldest .venv-sglang .venv-vllm target fuzz/target dist python/logitree/*.so
 	find . -name __pycache__ -prune -exec rm -rf {} +

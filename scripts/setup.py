@@ -32,9 +32,10 @@ EXTRAS = {
     "check": ["test", "web", "check"],
     "bench": ["bench"],
     "bench-server": ["bench", "web", "rival"],
-    "engines": ["test", "bench", "peers", "runtimes"],
+    "engines": ["test", "web", "bench", "peers", "runtimes"],
     "bench-peers": ["test", "bench", "peers"],
     "llama-oldest": ["test"],
+    "clients": ["test", "web", "clients"],
     "vllm": ["test", "bench"],
     "sglang": ["test"],
     "bench-sglang": ["test", "bench"],
@@ -446,6 +447,7 @@ def packages(environment, name, lists, model):
 def prepare(verb):
     """Bring the environment to where `verb` can run."""
     own = {"engines": ".venv-engines", "bench-peers": ".venv-engines", "llama-oldest": ".venv-llama-oldest"}
+    own["clients"] = ".venv-clients"
     own.update({"vllm": ".venv-vllm", "bench-engines": ".venv-vllm"})
     own.update({"sglang": ".venv-sglang", "bench-sglang": ".venv-sglang"})
     find_cargo()

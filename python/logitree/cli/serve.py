@@ -12,7 +12,8 @@ import os
 import socket
 from typing import Any
 
-from ..engines.llama_cpp import MAX_BATCH_ROWS
+from ..engines import Engine
+from ..engines.llama_cpp import MAX_BATCH_ROWS, LlamaCpp
 from . import _common
 from ._common import UsageError
 from ._terminal import Terminal
@@ -37,6 +38,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     _common.add_model(parser)
     group = parser.add_argument_group("server")
+    group.add_argument(
+        "--engine",
+        choices=["llama_cpp", "transformers"],
+        default="llama_cpp",
+        help="what runs the model: --model is a GGUF file, or for transformers a folder (llama_cpp)",
+    )
     group.add_argument("--host", default="127.0.0.1", help="the address to listen on (127.0.0.1: this machine alone)")
     group.add_argument("--port", type=int, default=8080, help="the port to listen on; 0: any that is free (8080)")
     group.add_argument("--name", metavar="NAME", help="what the API calls the model (its file's name)")
@@ -44,6 +51,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--waiting", type=int, default=256, metavar="N", help="answers that may wait for a place (256)")
     group.add_argument("--timeout", type=float, default=600, metavar="S", help="seconds that an answer may take (600)")
     group.add_argument("--drain", type=float, default=30, metavar="S", help="seconds to finish after Ctrl-C (30)")
+    group.add_argument(
+        "--catalogue",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help='the index of a catalogue, which requests name: {"type": "catalogue", "index": NAME}; may be repeated',
+    )
     group.add_argument("--api-key", action="append", default=[], metavar="KEY", help="a client's key; may be repeated")
     group.add_argument("--api-key-file", metavar="FILE", help="a file with a key on each line")
     group.add_argument("--cors-origin", action="append", default=[], metavar="URL", help="a web page that may ask")
@@ -64,7 +78,8 @@ def run(args: argparse.Namespace, _out: Terminal, err: Terminal) -> int:
     keys = _keys(args)
     if not keys and not _is_loopback(args.host):
         err.line(f"anyone who reaches {args.host} may use this server: give --api-key, or --host 127.0.0.1")
-    engine = _common.load(args, err)
+    catalogues = _catalogues(args.catalogue)
+    engine = _load(args, err)
     app = server.application(
         engine,
         name=args.name,
@@ -73,6 +88,7 @@ def run(args: argparse.Namespace, _out: Terminal, err: Terminal) -> int:
         api_keys=keys,
         origins=args.cors_origin,
         drain=args.drain,
+        catalogues=catalogues,
     )
     logging.basicConfig(level=logging.INFO if args.access_log else logging.WARNING, format="%(asctime)s %(message)s")
     logging.getLogger("httpx").setLevel(logging.WARNING)
@@ -86,8 +102,35 @@ def run(args: argparse.Namespace, _out: Terminal, err: Terminal) -> int:
         err.line(f"{address}/v1 serves {args.name or engine.name}, {address}/ is a playground (Ctrl-C ends it)")
         with contextlib.suppress(KeyboardInterrupt):  # raised again when what ran is finished
             uvicorn.Server(config).run(sockets=[listener])
-    engine.close()
+    if isinstance(engine, LlamaCpp):
+        engine.close()
     return 0
+
+
+def _load(args: argparse.Namespace, err: Terminal) -> Engine:
+    if args.engine == "llama_cpp":
+        return _common.load(args, err)
+    for option, given in (("--threads", args.threads), ("--gpu-layers", args.gpu_layers)):
+        if given:
+            raise UsageError(f"{option} is llama.cpp's: leave it out with --engine transformers")
+    if args.model is None:
+        raise UsageError("--engine transformers needs --model, the folder of a model")
+    from ..engines.transformers import Transformers
+
+    return Transformers.load(args.model, n_ctx=args.ctx)
+
+
+def _catalogues(given: list[str]) -> dict[str, str]:
+    """Files by their names."""
+    found = {}
+    for one in given:
+        name, is_pair, path = one.partition("=")
+        if not (is_pair and name and path):
+            raise UsageError(f"--catalogue is {one!r}, expected NAME=FILE")
+        if name in found:
+            raise UsageError(f"--catalogue {name} comes twice")
+        found[name] = path
+    return found
 
 
 def _imported(module: str) -> Any:

@@ -47,6 +47,7 @@ def respond(
     stop: Sequence[str] = (),
     *,
     parallel: bool = True,
+    reasoning: int | None = None,
 ) -> tuple[Constraint | None, MakeReader | None]:
     """The constraint of a chat response, and what reads its tokens; None: they are text.
 
@@ -57,10 +58,14 @@ def respond(
         vocabulary: the model's.
         stop: texts that end the content.
         parallel: whether there may be several calls.
+        reasoning: the most tokens of reasoning; None: any number.
 
     Raises:
         ConstraintError, LimitError: it cannot be honoured.
     """
+    if reasoning is not None and (protocol is None or protocol.reasoning is None):
+        help = "leave the budget out: this model's responses have no block of reasoning that is known"
+        raise error(_core.ConstraintError, "a budget of reasoning, and nothing that it limits", help=help)
     if choice == "none":
         tools = []
     if tools:
@@ -73,9 +78,9 @@ def respond(
             if choice != "auto":
                 return read_json(_parameters(tools, choice), "bounded"), lambda of: _OneCall(of, vocabulary, choice)
             tools = []
-    if protocol is None or (not tools and answer is None):
+    if protocol is None or (not tools and answer is None and reasoning is None):
         return answer, None
-    constraint = protocol.constraint(answer, tools=tools, tool_choice=choice, parallel=parallel)
+    constraint = protocol.constraint(answer, tools=tools, tool_choice=choice, parallel=parallel, reasoning=reasoning)
     return constraint, lambda of: Parts(of, lambda: constraint.parser(vocabulary, prompt=of.prompt), stop)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from .. import _core
@@ -16,10 +17,15 @@ FOLDERS = "LOGITREE_FILES"
 
 _PATHS = {"catalogue": "index", "canonical": "tokenizer"}
 """Types of a form that open a file, and the field with its path."""
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def form_text(form: Any) -> str:
+def form_text(form: Any, files: Mapping[str, str] = _NONE) -> str:
     """The text of a form that came as JSON text or parsed.
+
+    Args:
+        form: docs/c.md describes it.
+        files: paths by the names that requests may give in their place.
 
     Raises:
         ConstraintError: it is neither, or it names a file outside of the server's folders.
@@ -35,23 +41,51 @@ def form_text(form: Any) -> str:
         help = 'give {"type": ...}, the JSON form of a constraint, as an object or as text'
         raise error(_core.ConstraintError, f"{form!r:.60} is no constraint", help=help)
     for path in _paths(text):
-        _check_path(path)
-    return text
+        if path not in files:
+            _check_path(path)
+    return _named(text, files) if files else text
 
 
-def read_form(form: Any, vocabulary: _core.Vocabulary | None = None) -> Constraint:
+def _named(text: str, files: Mapping[str, str]) -> str:
+    """A form with the paths of the files that it names. What is no JSON stays: the core says what is wrong with it."""
+    try:
+        return json.dumps(_with_paths(json.loads(text), files))
+    except ValueError:
+        return text
+    except RecursionError:
+        raise error(_core.LimitError, "the constraint is nested too deep") from None
+
+
+def _with_paths(value: Any, files: Mapping[str, str]) -> Any:
+    """A part of a form with the paths of the files that it names."""
+    if isinstance(value, list):
+        return [_with_paths(one, files) for one in value]
+    if not isinstance(value, dict):
+        return value
+    made = {name: _with_paths(one, files) for name, one in value.items()}
+    if isinstance(made.get("skeleton"), str):  # a form in a form, as text
+        made["skeleton"] = _named(made["skeleton"], files)
+    kind = value.get("type")
+    field = _PATHS.get(kind) if isinstance(kind, str) else None
+    if field is not None and isinstance(made.get(field), str):
+        made[field] = files.get(made[field], made[field])
+    return made
+
+
+def read_form(form: Any, vocabulary: _core.Vocabulary | None = None, files: Mapping[str, str] = _NONE) -> Constraint:
     """The constraint of a form, as text or parsed.
 
     Args:
         form: docs/c.md describes it.
         vocabulary: what the ids and names of token trees must fit; None: they are not checked.
+        files: paths by the names that requests may give in their place.
 
     Raises:
         ConstraintError, PayloadError, LimitError: it cannot be honoured, or names a file that the server does not
             give out.
         FileError: a file cannot be read.
     """
-    return Constraint.from_form(form_text(form), vocabulary=vocabulary)
+    return Constraint.from_form(form_text(form, files), vocabulary=vocabulary)
 
 
 def _paths(text: str) -> Iterator[str]:

@@ -113,13 +113,25 @@ class Answer(ABC):
 
 
 class Completion(Answer):
-    """Completions of text. `echo`: the prompts' texts, which come before the outputs; None: they do not."""
+    """Completions of text.
+
+    `echo`: the prompts' texts, which come before the outputs; None: they do not. `best`: how many of each prompt's
+    answers are given, those with the highest mean log-probability; None: all. `logprobs`: whether log-probabilities
+    that rows have are given.
+    """
 
     prefix, object, chunk_object = "cmpl", "text_completion", "text_completion"
 
-    def __init__(self, *args: Any, echo: Sequence[str] | None = None, **named: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        echo: Sequence[str] | None = None,
+        best: int | None = None,
+        logprobs: bool = True,
+        **named: Any,
+    ) -> None:
         super().__init__(*args, **named)
-        self._echo = echo
+        self._echo, self._best, self._shows_logprobs = echo, best or self._answers, logprobs
         self._texts = ["" for _ in self.rows]
         self._logprobs: list[list[tuple[Token, int]]] = [[] for _ in self.rows]
 
@@ -139,14 +151,29 @@ class Completion(Answer):
         yield self._chunk([self._choice(at, event.tail, _REASONS.get(event.reason, "stop"))])
 
     def whole(self) -> Chunk:
-        choices = [
-            self._choice(at, text, _REASONS.get(self._finishes[at].reason, "stop"), self._logprobs[at])
-            for at, text in enumerate(self._texts)
-        ]
+        choices: list[Chunk] = []
+        for at in self._chosen():
+            reason = _REASONS.get(self._finishes[at].reason, "stop")
+            choices.append({**self._choice(at, self._texts[at], reason, self._logprobs[at]), "index": len(choices)})
         return {**self._head(self.object), "choices": choices, "usage": self.usage()}
 
+    def _chosen(self) -> Iterator[int]:
+        """The rows that are given."""
+        for first in range(0, len(self.rows), self._answers):
+            tried = range(first, first + self._answers)
+            if self._best < self._answers:
+                # Where the model was asked for nothing, everything was certain.
+                mean = {at: self._finishes[at].stats.mean_logprob or 0.0 for at in tried}
+                yield from sorted(tried, key=lambda at: -mean[at])[: self._best]
+            else:
+                yield from tried
+
     def _choice(self, at: int, text: str, reason: str | None, tokens: Sequence[tuple[Token, int]] = ()) -> Chunk:
-        known = [(event, event.logprobs, offset) for event, offset in tokens if event.logprobs is not None]
+        known = [
+            (event, event.logprobs, offset)
+            for event, offset in tokens
+            if event.logprobs is not None and self._shows_logprobs
+        ]
         logprobs = None
         if known:
             logprobs = {

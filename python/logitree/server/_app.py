@@ -12,6 +12,8 @@ import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from os import PathLike
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
@@ -25,6 +27,7 @@ from .. import _core
 from .._errors import EngineError
 from .._events import Finish
 from .._scheduler import Closing, Job, QueueFull, Scheduler
+from ..catalogue import Catalogue
 from ..engines import Engine
 from ._answers import Answer, Chunk
 from ._fields import RequestError, read_object
@@ -38,6 +41,7 @@ _LOG = logging.getLogger("logitree.server")
 _RETRY_AFTER = {"Retry-After": "1"}
 T = TypeVar("T")
 _NICE = 10
+_NONE: Mapping[str, str] = MappingProxyType({})
 _OPEN = ("/health", "/ready", "/", "/playground/{name}")
 """Paths that need no key."""
 
@@ -51,6 +55,7 @@ def application(
     api_keys: Sequence[str] = (),
     origins: Sequence[str] = (),
     drain: float = 30.0,
+    catalogues: Mapping[str, str | PathLike[str]] = _NONE,
 ) -> Starlette:
     """An ASGI application that serves an engine's model in OpenAI's and llama.cpp's APIs.
 
@@ -66,28 +71,32 @@ def application(
         api_keys: keys of clients; each request must have one of them. Without keys every request is answered.
         origins: origins of web pages whose scripts may read answers (CORS).
         drain: seconds that running requests have when the application is shut down.
+        catalogues: indexes of catalogues by the names that requests give in their place.
 
     Raises:
         ValueError: places below 1, or an empty key.
+        FileError, CatalogueError: an index cannot be read.
         EngineError: the engine has no memory for so many rows.
     """
     if places < 1:
         raise ValueError(f"places is {places}, expected 1 or more")
     if not all(api_keys):
         raise ValueError("an empty API key")
-    return _Server(engine, name or engine.name or "model", places, limits or Limits(), api_keys, drain).asgi(origins)
+    files = {named: os.path.realpath(path) for named, path in catalogues.items()}
+    for path in files.values():
+        Catalogue.open(path)
+    service = Service(engine, name or engine.name or "model", limits or Limits(), files)
+    return _Server(service, places, api_keys, drain).asgi(origins)
 
 
 class _Server:
     """One application."""
 
-    def __init__(
-        self, engine: Engine, name: str, places: int, limits: Limits, api_keys: Sequence[str], drain: float
-    ) -> None:
-        self._service, self._limits, self._drain = Service(engine, name, limits), limits, drain
+    def __init__(self, service: Service, places: int, api_keys: Sequence[str], drain: float) -> None:
+        self._service, self._limits, self._drain = service, service.limits, drain
         self._keys = [key.encode() for key in api_keys]
         self._places = places
-        self._scheduler = Scheduler(engine, places=places, waiting=limits.waiting)
+        self._scheduler = Scheduler(service.engine, places=places, waiting=service.limits.waiting)
         self._metrics = Metrics(self._scheduler)
         self._readers = ThreadPoolExecutor(2, "logitree reader", initializer=_yield_to_decoding)
         self._created = int(time.time())

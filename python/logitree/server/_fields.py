@@ -144,8 +144,12 @@ def renamed(given: Mapping[str, Any]) -> dict[str, Any]:
     return made
 
 
-def constraint_asked(fields: Fields) -> Constraint | None:
+def constraint_asked(fields: Fields, catalogues: Mapping[str, str]) -> Constraint | None:
     """What the output must be, in the ways that OpenAI's, llama.cpp's and vLLM's clients say it.
+
+    Args:
+        fields: of the request.
+        catalogues: files of catalogues by the names that requests give them.
 
     Raises:
         RequestError: it is said twice.
@@ -158,13 +162,13 @@ def constraint_asked(fields: Fields) -> Constraint | None:
         raise RequestError(f"both {' and '.join(given)}: give one of them", list(given)[1])
     for name, value in given.items():
         try:
-            return _constraint(name, value)
+            return _constraint(name, value, catalogues)
         except _core.LogitreeError as wrong:
             raise RequestError(str(wrong), name) from wrong
     return None
 
 
-def _constraint(name: str, value: Any) -> Constraint | None:
+def _constraint(name: str, value: Any, catalogues: Mapping[str, str]) -> Constraint | None:
     if name == "grammar":
         if not isinstance(value, str):
             raise error(_core.ConstraintError, f"{value!r:.60} is no grammar", help="give a text in GBNF")
@@ -176,7 +180,7 @@ def _constraint(name: str, value: Any) -> Constraint | None:
         is_form = kind == "json_schema" and "schema" in value
         if (kind in ANSWERS and not is_form) or not isinstance(kind, str):
             return answer_asked(value)
-        return read_form(value)
+        return read_form(value, files=catalogues)
     if not isinstance(value, Mapping) or len(value) != 1:
         help = 'give one of {"json": ...}, {"regex": ...}, {"choice": [...]}, {"grammar": ...}'
         raise error(_core.ConstraintError, f"{value!r:.60} has not one field", help=help)

@@ -48,10 +48,12 @@ class Service:
         engine: runs the model.
         name: what answers call the model.
         limits: what a request may take.
+        catalogues: files of catalogues by the names that requests give them.
     """
 
-    def __init__(self, engine: Engine, name: str, limits: Limits) -> None:
+    def __init__(self, engine: Engine, name: str, limits: Limits, catalogues: Mapping[str, str]) -> None:
         self.engine, self.name, self.limits = engine, name, limits
+        self._catalogues = catalogues
         self.protocol: Protocol | None = None
         """The form of the model's responses; None: its template's is not known."""
         if engine.chat_template is not None:
@@ -75,15 +77,17 @@ class Service:
         tools, choice = tools_asked(given)
         parallel = fields.flag("parallel_tool_calls", True)
         options = self._options(fields, logprobs, None)
-        constraint, read, shown = self._response(constraint_asked(fields), tools, choice, parallel, options["stop"])
+        answer = constraint_asked(fields, self._catalogues)
+        reasoning = self._reasoning(fields)
+        constraint, read, shown = self._response(answer, tools, choice, parallel, reasoning, options["stop"])
         fields.finish()
         try:
             tokens = self._encoded(messages, shown)
         except TypeError as wrong:
             raise RequestError(str(wrong), "messages") from None
         rows = self._rows(tokens, constraint, n, options)
-        answer = Chat(rows, self.name, self.engine.vocabulary, usage=usage, answers=n, read=read)
-        return Prepared(answer, stream=stream)
+        chat = Chat(rows, self.name, self.engine.vocabulary, usage=usage, answers=n, read=read)
+        return Prepared(chat, stream=stream)
 
     def response(self, body: Mapping[str, Any]) -> Prepared:
         """A request of the responses API. Raises as `chat`."""
@@ -98,21 +102,36 @@ class Service:
         fields = Fields(renamed(body))
         prompts = self._prompts(fields.take("prompt"))
         n, stream, usage = self._common(fields)
-        if fields.whole("best_of", n, 1, self.limits.answers) != n:
-            raise RequestError("best_of is not n: give only n", "best_of")
+        tried = fields.whole("best_of", n, 1, self.limits.answers)
+        assert tried is not None
+        if tried < n or (stream and tried > n):
+            message = (
+                f"best_of is {tried} and n is {n}" if tried < n else "best_of: what is chosen last is not streamed"
+            )
+            raise RequestError(message, "best_of")
         if fields.text("suffix"):
             raise RequestError("suffix: this server fills nothing in", "suffix")
         logprobs = fields.whole("logprobs", None, 0, self.limits.logprobs)
         echo = fields.flag("echo")
         options = self._options(fields, logprobs, 16)
-        constraint = constraint_asked(fields)
+        if tried > n and logprobs is None:
+            options["logprobs"] = 0
+        constraint = constraint_asked(fields, self._catalogues)
         fields.finish()
         rows: list[Row] = []
         for prompt in prompts:
-            rows += self._rows(self._tokens(prompt), constraint, n, options)
-        vocabulary = self.engine.vocabulary
-        shown = [self._text(prompt) for prompt in prompts for _ in range(n)] if echo else None
-        answer = Completion(rows, self.name, vocabulary, usage=usage, answers=n, echo=shown)
+            rows += self._rows(self._tokens(prompt), constraint, tried, options)
+        shown = [self._text(prompt) for prompt in prompts for _ in range(tried)] if echo else None
+        answer = Completion(
+            rows,
+            self.name,
+            self.engine.vocabulary,
+            usage=usage,
+            answers=tried,
+            echo=shown,
+            best=n,
+            logprobs=logprobs is not None,
+        )
         return Prepared(answer, stream=stream)
 
     def llama_completion(self, body: Mapping[str, Any]) -> Prepared:
@@ -126,7 +145,7 @@ class Service:
             raise RequestError("prompt: give one text, or one list of tokens", "prompt")
         stream = fields.flag("stream")
         options = self._options(fields, None, None)
-        constraint = constraint_asked(fields)
+        constraint = constraint_asked(fields, self._catalogues)
         fields.finish()
         (one,) = self._prompts(prompt)
         rows = self._rows(self._tokens(one), constraint, 1, options)
@@ -166,7 +185,7 @@ class Service:
             raise RequestError("tokens: give a list of token ids of the vocabulary", "tokens")
         options = self._options(fields, None, _TRACED)
         options["max_tokens"] += len(begun)
-        constraint = constraint_asked(fields)
+        constraint = constraint_asked(fields, self._catalogues)
         fields.finish()
         if messages:
             tokens = self._encoded(messages, lambda messages: (messages, ()))
@@ -267,15 +286,40 @@ class Service:
             **sampling,
         }
 
+    def _reasoning(self, fields: Fields) -> int | None:
+        """The most tokens of reasoning that a chat may have; None: any number."""
+        budget = fields.whole("reasoning_budget", None, 0, 1 << 30)
+        effort = fields.text("reasoning_effort")
+        if effort is None:
+            return budget
+        if effort != "none":
+            message = f'reasoning_effort is {effort!r:.60}: give "none", or reasoning_budget, a number of tokens'
+            raise RequestError(message, "reasoning_effort")
+        if budget:
+            raise RequestError("both reasoning_effort and reasoning_budget: give one of them", "reasoning_budget")
+        has_none = self.protocol is None or self.protocol.reasoning is None
+        return None if has_none else 0
+
     def _response(
-        self, answer: Constraint | None, tools: Sequence[Any], choice: str, parallel: bool, stop: Sequence[str]
+        self,
+        answer: Constraint | None,
+        tools: Sequence[Any],
+        choice: str,
+        parallel: bool,
+        reasoning: int | None,
+        stop: Sequence[str],
     ) -> tuple[Constraint | None, MakeReader | None, Callable[[Any], Any]]:
         """The constraint of a chat, what reads its tokens, and the messages and tools that the template is shown."""
         protocol, vocabulary = self.protocol, self.engine.vocabulary
         knows_calls = protocol is not None and protocol.calls is not None
         called = () if choice == "none" else tools
         form = protocol if knows_calls or not called else _tools.FORM
-        constraint, read = respond(answer, called, choice, form, vocabulary, stop, parallel=parallel)
+        try:
+            constraint, read = respond(
+                answer, called, choice, form, vocabulary, stop, parallel=parallel, reasoning=reasoning
+            )
+        except _core.ConstraintError as wrong:
+            raise RequestError(str(wrong), "tools" if called else "reasoning_budget") from wrong
         if read is None and form is not None and form.reasoning is not None:
             known = form
             read = lambda of: Parts(of, lambda: known.parser(vocabulary, prompt=of.prompt), stop)  # noqa: E731
