@@ -33,6 +33,7 @@ from ._answers import Answer, Chunk
 from ._fields import RequestError, read_object
 from ._limits import Limits
 from ._metrics import Metrics
+from ._openapi import document
 from ._pages import page
 from ._service import Prepared, Service
 
@@ -42,7 +43,7 @@ _RETRY_AFTER = {"Retry-After": "1"}
 T = TypeVar("T")
 _NICE = 10
 _NONE: Mapping[str, str] = MappingProxyType({})
-_OPEN = ("/health", "/ready", "/", "/playground/{name}")
+_OPEN = ("/health", "/ready", "/openapi.json", "/", "/playground/{name}")
 """Paths that need no key."""
 
 
@@ -133,6 +134,7 @@ class _Server:
             get("/health", self._health),
             get("/ready", self._ready),
             get("/metrics", self._measured),
+            get("/openapi.json", self._document),
             get("/", self._page),
             get("/playground/{name}", self._page),
         ]
@@ -340,6 +342,9 @@ class _Server:
                 "vocabulary_size": len(engine.vocabulary),
             }
         )
+
+    async def _document(self, _request: Request) -> Response:
+        return JSONResponse(document(self._limits))
 
     async def _page(self, request: Request) -> Response:
         found = page(request.path_params.get("name", ""))

@@ -27,7 +27,7 @@ _NAMES = {
     "typical_p": "typ_p",
 }
 """Other names of options."""
-_SAMPLING = sorted(SamplingParams.__annotations__.keys() - {"n_vocab", "vocabulary", "sequence", "dry_breakers"})
+SAMPLING = sorted(SamplingParams.__annotations__.keys() - {"n_vocab", "vocabulary", "sequence", "dry_breakers"})
 """Parameters of samplers that are numbers and texts."""
 
 
@@ -103,7 +103,7 @@ class Fields:
 
     def sampling(self) -> dict[str, Any]:
         """The parameters of samplers, by llama.cpp's names."""
-        found = {name: self._left.pop(name) for name in _SAMPLING if name in self._left}
+        found = {name: self._left.pop(name) for name in SAMPLING if name in self._left}
         bias = found.pop("logit_bias", None)
         if bias:
             found["logit_bias"] = _bias(bias)

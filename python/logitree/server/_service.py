@@ -81,10 +81,7 @@ class Service:
         reasoning = self._reasoning(fields)
         constraint, read, shown = self._response(answer, tools, choice, parallel, reasoning, options["stop"])
         fields.finish()
-        try:
-            tokens = self._encoded(messages, shown)
-        except TypeError as wrong:
-            raise RequestError(str(wrong), "messages") from None
+        tokens = self._encoded(messages, shown)
         rows = self._rows(tokens, constraint, n, options)
         chat = Chat(rows, self.name, self.engine.vocabulary, usage=usage, answers=n, read=read)
         return Prepared(chat, stream=stream)
@@ -140,6 +137,7 @@ class Service:
         if given.get("max_tokens") == -1:
             del given["max_tokens"]
         fields = Fields(given)
+        self._check_model(fields)
         prompt = fields.take("prompt")
         if isinstance(prompt, list) and not all(isinstance(token, int) for token in prompt):
             raise RequestError("prompt: give one text, or one list of tokens", "prompt")
@@ -328,8 +326,11 @@ class Service:
         return constraint, read, lambda messages: (_tools.with_tools(messages, called), ())
 
     def _encoded(self, messages: Sequence[Any], shown: Callable[[Any], Any]) -> list[int]:
-        written, tools = shown(messages)
-        return self.engine.encode_chat(written, tools=tools)
+        try:
+            written, tools = shown(messages)
+            return self.engine.encode_chat(written, tools=tools)
+        except TypeError as wrong:
+            raise RequestError(str(wrong), "messages") from None
 
     def _rows(self, tokens: list[int], constraint: Constraint | None, n: int, options: Mapping[str, Any]) -> list[Row]:
         try:
