@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import logitree as lt
+from logitree.engines import Engine
 from logitree.server import Limits, application
 from servers import ServerProcess, free_port
 from table_engine import TableEngine, TableSession
@@ -119,6 +120,20 @@ WRONG: list[tuple[str, Any, int, str | None, str]] = [
     ("/detokenize", {"tokens": [-1]}, 400, "tokens", "token ids"),
     ("/tokenize", {"content": 5}, 400, "content", "give a text"),
 ]
+
+
+def test_a_client_that_sends_slowly_is_refused(engine: Engine, serve: Any) -> None:
+    client = serve(engine, places=1, limits=Limits(receive=0.3))
+
+    def slowly() -> Iterator[bytes]:
+        yield b'{"prompt": '
+        time.sleep(1)
+        yield b'"x"}'
+
+    answer = client.post(TEXT, content=slowly())
+    assert answer.status_code == 408
+    assert answer.json()["error"]["message"] == "the request took longer than 0.3 s to come"
+    assert client.post(TEXT, json={"prompt": "x", "max_tokens": 1}).status_code == 200
 
 
 @pytest.mark.parametrize("case", range(len(WRONG)))

@@ -194,15 +194,24 @@ class _Server:
         return JSONResponse(body, status, headers=_RETRY_AFTER if status in (429, 503) else None)
 
     async def _body(self, request: Request) -> dict[str, Any]:
-        """The object of a request, read as it comes."""
+        """The object of a request."""
+        try:
+            body = await asyncio.wait_for(self._received(request), self._limits.receive)
+        except asyncio.TimeoutError:
+            message = f"the request took longer than {self._limits.receive:g} s to come"
+            raise RequestError(message, status=408) from None
+        found: dict[str, Any] = await self._off_loop(lambda: read_object(body))
+        return found
+
+    async def _received(self, request: Request) -> bytes:
+        """The bytes of a request, read as they come."""
         parts, size = [], 0
         async for part in request.stream():
             size += len(part)
             if size > self._limits.body:
                 raise RequestError(f"the body has more than {self._limits.body:,} bytes", status=413)
             parts.append(part)
-        found: dict[str, Any] = await self._off_loop(lambda: read_object(b"".join(parts)))
-        return found
+        return b"".join(parts)
 
     async def _off_loop(self, act: Callable[[], Any]) -> Any:
         """Reads a request in another thread, with the time that a constraint may take."""

@@ -11,6 +11,8 @@ class Limits:
 
     body: int = 8 << 20
     """Bytes of a request."""
+    receive: float = 60.0
+    """Seconds until a request has come."""
     answers: int = 16
     """Answers to one prompt."""
     prompts: int = 64

@@ -214,4 +214,4 @@ def document(limits: Limits) -> Schema:
     }
 
 
-_REFUSALS = (400, 401, 404, 413, 429, 503, 504)
+_REFUSALS = (400, 401, 404, 408, 413, 429, 503, 504)
