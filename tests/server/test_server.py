@@ -113,7 +113,9 @@ WRONG: list[tuple[str, Any, int, str | None, str]] = [
     (CHAT, {"messages": SAID, "reasoning_effort": "none", "reasoning_budget": 1}, 400, "reasoning_budget", "both"),
     (TEXT, {"prompt": "x", "suffix": "y"}, 400, "suffix", "fills nothing in"),
     (TEXT, {"prompt": ["x"] * 65}, 400, "prompt", "at most 64"),
-    (LLAMA, {"prompt": ["x"]}, 400, "prompt", "one text"),
+    (LLAMA, {"prompt": [1, {}]}, 400, "prompt", "only tokens and texts"),
+    (LLAMA, {"prompt": []}, 400, "prompt", "give a text or token ids"),
+    (LLAMA, {"prompt": "x", "n_probs": 21}, 400, "n_probs", "give 0 to 20"),
     ("/v1/classify", {"input": "x", "labels": []}, 400, "labels", "is empty"),
     ("/v1/classify", {"input": "x", "labels": ["a", "a"]}, 400, "labels", "comes twice"),
     ("/v1/classify", {"input": [], "labels": ["a"]}, 400, "input", "is empty"),
@@ -173,7 +175,7 @@ def test_paths_that_are_not_there(client: Any) -> None:
 
 
 def test_llama_cpp_s_own_completions(client: Any) -> None:
-    asked = {"prompt": "2, 3, 4, 5,", "n_predict": 8, "temperature": 0, "cache_prompt": True}
+    asked = {"prompt": "2, 3, 4, 5,", "n_predict": 8, "temperature": 0, "cache_prompt": True, "return_tokens": True}
     whole = client.post(LLAMA, json=asked).json()
     assert whole["stop"] is True
     assert whole["stop_type"] == "limit"

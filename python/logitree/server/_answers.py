@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from .. import _core
@@ -268,40 +269,73 @@ class Chat(Answer):
 
 
 class LlamaCompletion(Answer):
-    """llama.cpp's own completions (`POST /completion`): one row."""
+    """llama.cpp's own completions (`POST /completion`).
+
+    `asked`: what the request set. `probs`: the probabilities that tokens come with, "model" before the filters, "final"
+    after them, or "". `tokens`: whether the whole answer has the tokens. `fields`: the fields of the whole answer that
+    are given, such as "timings/prompt_n"; empty: all. `several`: whether the prompt was a list of prompts.
+    """
 
     prefix, object, chunk_object = "llama", "", ""
     ends_with_done = False
 
-    def __init__(self, *args: Any, **named: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        asked: Mapping[str, Any],
+        probs: str = "",
+        tokens: bool = False,
+        fields: Sequence[str] = (),
+        several: bool = False,
+        **named: Any,
+    ) -> None:
         super().__init__(*args, **named)
-        self._text = ""
+        self._asked, self._shows, self._wants_tokens = asked, probs, tokens
+        self._fields, self._several = fields, several
+        self._texts = ["" for _ in self.rows]
+        self._probabilities: list[list[Chunk]] = [[] for _ in self.rows]
 
     def _token(self, at: int, event: Token) -> Iterator[Chunk]:
-        self._text += event.text
-        yield {"content": event.text, "tokens": [event.token], "stop": False, "index": 0}
+        self._texts[at] += event.text
+        made: Chunk = {"index": at, "content": event.text, "tokens": [event.token], "stop": False}
+        if self._shows and event.logprobs is not None:
+            found = self._probability(event.token, event.logprobs)
+            self._probabilities[at].append(found)
+            made["completion_probabilities"] = [found]
+        yield made
 
     def _finish(self, at: int, event: Finish) -> Iterator[Chunk]:
-        self._text += event.tail
-        yield {**self._last(event), "content": event.tail}
+        self._texts[at] += event.tail
+        yield {**self._last(at, event), "content": event.tail, "tokens": []}
 
     def end(self) -> Iterator[Chunk]:
         yield from ()
 
-    def whole(self) -> Chunk:
-        return {**self._last(self._finishes[0]), "content": self._text, "tokens": list(self._finishes[0].tokens)}
+    def whole(self) -> Any:
+        answers = [self._whole(at) for at in range(len(self.rows))]
+        return answers if self._several else answers[0]
 
-    def _last(self, event: Finish) -> Chunk:
-        (row,) = self.rows
-        stats = event.stats
+    def _whole(self, at: int) -> Chunk:
+        tokens = list(self._finishes[at].tokens) if self._wants_tokens else []
+        made = {**self._last(at, self._finishes[at]), "content": self._texts[at], "tokens": tokens}
+        if self._shows:
+            made["completion_probabilities"] = self._probabilities[at]
+        return {field: _inside(made, field) for field in self._fields} if self._fields else made
+
+    def _last(self, at: int, event: Finish) -> Chunk:
+        row, stats = self.rows[at], event.stats
         kind = {"max_tokens": "limit", "context_full": "limit", "stop": "word"}.get(event.reason, "eos")
+        text = self._texts[at]
         return {
-            "index": 0,
+            "index": at,
             "stop": True,
             "stop_type": kind,
             "stopping_word": row.text.stopped or "",
+            "has_new_line": "\n" in text,
             "truncated": event.reason == "context_full",
             "model": self.model,
+            "prompt": "".join(map(self._shown, row.prompt)),
+            "generation_settings": {"n_predict": row.options.max_tokens, **self._asked, "seed": stats.seed},
             "tokens_predicted": stats.output_tokens,
             "tokens_evaluated": stats.prompt_tokens,
             "tokens_cached": stats.reused_tokens,
@@ -313,6 +347,25 @@ class LlamaCompletion(Answer):
                 "predicted_per_second": stats.tokens_per_second,
             },
         }
+
+    def _probability(self, token: int, found: LogProbs) -> Chunk:
+        is_final = self._shows == "final"
+        top = found.final_top if is_final else found.top
+        made = self._named(token, found.final if is_final else found.model)
+        made["top_probs" if is_final else "top_logprobs"] = [self._named(*one) for one in top]
+        return made
+
+    def _named(self, token: int, logprob: float) -> Chunk:
+        value = {"prob": math.exp(logprob)} if self._shows == "final" else {"logprob": _finite(logprob)}
+        return {"id": token, "token": self._shown(token), "bytes": list(self.vocabulary[token]), **value}
+
+
+def _inside(answer: Chunk, path: str) -> Any:
+    """A field of an answer, by the names that lead to it; None where there is none."""
+    found: Any = answer
+    for name in path.split("/"):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
 
 
 def _finite(logprob: float) -> float:

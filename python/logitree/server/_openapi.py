@@ -95,22 +95,23 @@ def _bodies(limits: Limits) -> dict[str, tuple[str, Schema]]:
     traced = {name: schema for name, schema in options.items() if name != "on_limit"}
     traced |= {"messages": messages, "prompt": {}, "tokens": _TOKENS}
     allowed = {name: schema for name, schema in traced.items() if name != "stream"}
+    chat = _object(
+        {
+            **options,
+            **several,
+            **tools,
+            "messages": messages,
+            "max_completion_tokens": options["max_tokens"],
+            "logprobs": _BOOLEAN,
+            "top_logprobs": top,
+        },
+        ("messages",),
+    )
+    own = {"n_probs": top, "post_sampling_probs": _BOOLEAN, "return_tokens": _BOOLEAN, "response_fields": _texts(64)}
+    llama = _object({**options, **own, "prompt": {}}, ("prompt",), closed=False)
     return {
-        "/v1/chat/completions": (
-            "A chat completion",
-            _object(
-                {
-                    **options,
-                    **several,
-                    **tools,
-                    "messages": messages,
-                    "max_completion_tokens": options["max_tokens"],
-                    "logprobs": _BOOLEAN,
-                    "top_logprobs": top,
-                },
-                ("messages",),
-            ),
-        ),
+        "/v1/chat/completions": ("A chat completion", chat),
+        "/chat/completions": ("The same", chat),
         "/v1/responses": (
             "A response",
             _object({"input": {}, "max_output_tokens": options["max_tokens"]}, closed=False),
@@ -130,7 +131,9 @@ def _bodies(limits: Limits) -> dict[str, tuple[str, Schema]]:
                 ("prompt",),
             ),
         ),
-        "/completion": ("llama.cpp's completion", _object({**options, "prompt": {}}, ("prompt",), closed=False)),
+        "/completion": ("llama.cpp's completion", llama),
+        "/completions": ("The same", llama),
+        "/apply-template": ("The prompt that messages are", _object({"messages": messages}, ("messages",))),
         "/v1/classify": (
             "The label of each text",
             _object(
@@ -161,11 +164,20 @@ def _bodies(limits: Limits) -> dict[str, tuple[str, Schema]]:
 
 _GETS = {
     "/v1/models": "The model, in a list",
+    "/models": "The same",
     "/props": "llama.cpp's properties of the server",
     "/health": "That the server runs",
     "/ready": "That the server takes requests",
 }
-_STREAMED = ("/v1/chat/completions", "/v1/responses", "/v1/completions", "/completion", "/v1/trace")
+_STREAMED = (
+    "/v1/chat/completions",
+    "/chat/completions",
+    "/v1/responses",
+    "/v1/completions",
+    "/completion",
+    "/completions",
+    "/v1/trace",
+)
 
 
 @cache
@@ -187,10 +199,13 @@ def document(limits: Limits) -> Schema:
         "content": {"application/json": {"schema": _object({"error": problem}, ("error",))}},
     }
     whole: dict[str, Schema] = {"application/json": {"schema": _ANY}}
+    listed: dict[str, Schema] = {"application/json": {"schema": {"type": ["object", "array"]}}}
     answered = {"description": "The answer", "content": whole}
     paths: dict[str, Any] = {}
     for path, (about, body) in _bodies(limits).items():
-        content = whole | ({"text/event-stream": {"schema": _STRING}} if path in _STREAMED else {})
+        content = (listed if path.startswith("/completion") else whole) | (
+            {"text/event-stream": {"schema": _STRING}} if path in _STREAMED else {}
+        )
         statuses = {"200": {**answered, "content": content}, **{str(status): refused for status in _REFUSALS}}
         asked = {"required": True, "content": {"application/json": {"schema": body}}}
         paths[path] = {"post": {"summary": about, "requestBody": asked, "responses": statuses}}

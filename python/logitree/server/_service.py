@@ -20,7 +20,7 @@ from ..engines._chat import MakeReader, Parts, respond, tools_asked
 from ..protocols import Protocol
 from . import _tools
 from ._answers import Answer, Chat, Chunk, Completion, LlamaCompletion
-from ._fields import Fields, RequestError, constraint_asked, renamed
+from ._fields import SAMPLING, Fields, RequestError, constraint_asked, renamed
 from ._limits import Limits
 from ._responses import Responses, as_chat
 from ._traced import Traced, children
@@ -29,7 +29,7 @@ MAX_SEED = 2**32 - 1
 _TRACED = 256
 """Tokens of a traced output where a request does not say."""
 
-_LLAMA_IGNORED = ("cache_prompt", "id_slot", "return_tokens", "samplers", "timings_per_token")
+_LLAMA_IGNORED = ("cache_prompt", "id_slot", "samplers", "timings_per_token")
 """Fields of llama.cpp's requests that change no token here."""
 
 
@@ -132,22 +132,42 @@ class Service:
         return Prepared(answer, stream=stream)
 
     def llama_completion(self, body: Mapping[str, Any]) -> Prepared:
-        """A request for one of llama.cpp's own completions. Raises as `chat`."""
+        """A request for llama.cpp's own completions. Raises as `chat`."""
         given = {name: value for name, value in renamed(body).items() if name not in _LLAMA_IGNORED}
         if given.get("max_tokens") == -1:
             del given["max_tokens"]
         fields = Fields(given)
         self._check_model(fields)
-        prompt = fields.take("prompt")
-        if isinstance(prompt, list) and not all(isinstance(token, int) for token in prompt):
-            raise RequestError("prompt: give one text, or one list of tokens", "prompt")
-        stream = fields.flag("stream")
-        options = self._options(fields, None, None)
+        prompts, several = self._prompts_of_llama(fields.take("prompt"))
+        stream, tokens = fields.flag("stream"), fields.flag("return_tokens")
+        most, is_final = fields.whole("n_probs", 0, 0, self.limits.logprobs), fields.flag("post_sampling_probs")
+        shown = fields.texts("response_fields", 64)
+        options = self._options(fields, most or None, None)
         constraint = constraint_asked(fields, self._catalogues)
         fields.finish()
-        (one,) = self._prompts(prompt)
-        rows = self._rows(self._tokens(one), constraint, 1, options)
-        return Prepared(LlamaCompletion(rows, self.name, self.engine.vocabulary), stream=stream)
+        rows = [row for prompt in prompts for row in self._rows(self._tokens(prompt), constraint, 1, options)]
+        asked = {name: given[name] for name in SAMPLING if name in given}
+        probs = ("final" if is_final else "model") if most else ""
+        answer = LlamaCompletion(
+            rows,
+            self.name,
+            self.engine.vocabulary,
+            asked=asked,
+            probs=probs,
+            tokens=tokens,
+            fields=shown,
+            several=several,
+        )
+        return Prepared(answer, stream=stream)
+
+    def template(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The prompt that messages are, as llama.cpp's server gives it. Raises as `chat`."""
+        fields = Fields(body)
+        messages = fields.objects("messages", self.limits.messages)
+        fields.finish()
+        if not messages:
+            raise RequestError("messages is empty: give at least one", "messages")
+        return {"prompt": self._text(self._encoded(messages, lambda messages: (messages, ())))}
 
     def trace(self, body: Mapping[str, Any]) -> Prepared:
         """A request for the trace of one output, as far as its `tokens` do not give it. Raises as `chat`."""
@@ -230,7 +250,7 @@ class Service:
         tokens = self.engine.encode(text, chat=False) if special else self._tokenized(text)
         if not pieces:
             return {"tokens": tokens}
-        return {"tokens": [{"id": token, "piece": self._text([token])} for token in tokens]}
+        return {"tokens": [{"id": token, "piece": _piece(self.engine.vocabulary[token])} for token in tokens]}
 
     def detokenize(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The text of tokens. Raises as `chat`."""
@@ -349,6 +369,17 @@ class Service:
             raise RequestError(f"{len(several)} prompts: give at most {self.limits.prompts}", "prompt")
         return several
 
+    def _prompts_of_llama(self, given: Any) -> tuple[list[Any], bool]:
+        """Prompts as llama.cpp takes them, and whether they are a list: a list of tokens and texts is one prompt."""
+        if isinstance(given, list) and any(self._is_token(part) for part in given):
+            if not all(self._is_token(part) or isinstance(part, str) for part in given):
+                raise RequestError("prompt: one of tokens has only tokens and texts in it", "prompt")
+            return [[token for part in given for token in self._parts(part)]], False
+        return self._prompts(given), isinstance(given, list)
+
+    def _parts(self, part: Any) -> list[int]:
+        return [part] if isinstance(part, int) else self._tokenized(part)
+
     def _is_token(self, token: Any) -> bool:
         return type(token) is int and 0 <= token < len(self.engine.vocabulary)
 
@@ -364,3 +395,11 @@ class Service:
         if self.engine.tokenize is None:
             raise EngineError("the engine has no tokenizer")
         return list(self.engine.tokenize(text))
+
+
+def _piece(data: bytes) -> str | list[int]:
+    """A token's text, or its bytes where they are no text, as llama.cpp's server gives them."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return list(data)

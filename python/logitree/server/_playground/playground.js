@@ -299,7 +299,7 @@ class Pane {
       if (!text.value) return;
       const tokens = await attempt(async () => (await (await post("tokenize", { content: text.value, with_pieces: true })).json()).tokens);
       if (!tokens) return;
-      const hex = (piece) => [...new TextEncoder().encode(piece)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+      const hex = (piece) => [...(typeof piece === "string" ? new TextEncoder().encode(piece) : piece)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
       this.replace(i, ...tokens.map(({ id, piece }) => () => unknown(id, hex(piece), "normal")));
     };
     return [h("form", { class: "replace", onsubmit: replace }, text, h("button", { class: "plain", type: "submit" }, "Replace"),
