@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import json
 import re
 import signal
@@ -36,6 +37,14 @@ class ChatTable(TableEngine):
         """The bytes of the prompt or of the last message."""
         text = prompt if isinstance(prompt, str) else prompt[-1]["content"]
         return list(text.encode()) or [0]
+
+
+@pytest.fixture
+def slow(serve: Any) -> Iterator[Slow]:
+    """An engine that waits. It no longer does when the test ends, so that its server can."""
+    engine = Slow()
+    yield engine
+    engine.gate.set()
 
 
 class Slow(ChatTable):
@@ -251,8 +260,8 @@ def test_hostile_constraints_fail_alone_and_do_not_hold_the_others(client: Any) 
     assert any(answer.status_code == 400 for answer in answers)
 
 
-def test_a_client_that_leaves_ends_its_rows(serve: Any) -> None:
-    engine = Slow()
+def test_a_client_that_leaves_ends_its_rows(serve: Any, slow: Slow) -> None:
+    engine = slow
     client = serve(engine, places=2)
     for left, stream in enumerate((True, False), start=1):
         engine.gate.clear()
@@ -267,11 +276,12 @@ def test_a_client_that_leaves_ends_its_rows(serve: Any) -> None:
         assert client.post(CHAT, json={"messages": SAID, "max_tokens": 2}).status_code == 200
 
 
-def test_more_requests_than_the_queue_holds_are_refused(serve: Any) -> None:
-    engine = Slow()
+def test_more_requests_than_the_queue_holds_are_refused(serve: Any, slow: Slow) -> None:
+    engine = slow
     client = serve(engine, places=1, limits=Limits(waiting=2))
     asked = {"messages": SAID, "max_tokens": 2, "seed": 1}
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+    with concurrent.futures.ThreadPoolExecutor(8) as pool, contextlib.ExitStack() as stack:
+        stack.callback(engine.gate.set)  # also where something fails: what was sent ends
         sent = []
         for number in range(3):
             sent.append(pool.submit(client.post, CHAT, json=asked))
