@@ -181,8 +181,8 @@ def _closing(total: _Total, out: Terminal) -> None:
         'logitree generate "Write a haiku about rain" --trace --seed 0',
         "logitree vocab --search token",
         'logitree trie --prefix " hell" --depth 4',
-        "make serve",
+        "logitree serve",
     ):
         out.line(f"    {out.paint(command, 'cyan')}")
-    out.line(f"      {out.paint('then http://127.0.0.1:8080/ shows why each token came', 'dim')}")
+    out.line(f"      {out.paint('or make serve; then http://127.0.0.1:8080/ shows why each token came', 'dim')}")
     out.line()
