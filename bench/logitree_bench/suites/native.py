@@ -47,8 +47,13 @@ def run(bench: Bench) -> None:
 def measured(arguments: list[str]) -> list[dict[str, Any]]:
     """What the program prints."""
     profile = "dev" if lt._core.__profile__ == "dev" else "release"
-    command = ["cargo", "run", "-q", "--profile", profile, "-p", "logitree-c", "--example", "native", "--", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    # With the bindings, whose build has compiled what the two have in common.
+    command = ["cargo", "build", "-q", "--profile", profile, "-p", "logitree-c", "-p", "logitree-python"]
+    command += ["--example", "native", "--message-format", "json"]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    messages = [json.loads(line) for line in built.stdout.splitlines()]
+    (program,) = {message["executable"] for message in messages if message.get("executable")}
+    done = subprocess.run([program, *arguments], cwd=ROOT, capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
