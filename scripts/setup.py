@@ -447,8 +447,7 @@ def packages(environment, name, lists, model):
 def prepare(verb):
     """Bring the environment to where `verb` can run."""
     own = {"engines": ".venv-engines", "bench-peers": ".venv-engines", "llama-oldest": ".venv-llama-oldest"}
-    own["clients"] = ".venv-clients"
-    own.update({"vllm": ".venv-vllm", "bench-engines": ".venv-vllm"})
+    own.update({"clients": ".venv-clients", "vllm": ".venv-vllm", "bench-engines": ".venv-vllm"})
     own.update({"sglang": ".venv-sglang", "bench-sglang": ".venv-sglang"})
     find_cargo()
     environment = Environment(own.get(verb, ".venv"))

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from browser import Browser, chromium
+from browser import Browser
 from logitree.engines import Engine
 
 for _module in ("starlette", "uvicorn", "httpx", "prometheus_client"):
@@ -30,15 +30,6 @@ SAID = "document.querySelector('#status').textContent"
 OUTPUT = "[...document.querySelectorAll('#a-text [role=option]')]"
 TEXT = "document.querySelector('#a-details .copy')?.textContent"
 """Undefined until the overview shows it."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = chromium()
-    if path is None:
-        pytest.skip("no Chromium is installed")
-    with Browser(path) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

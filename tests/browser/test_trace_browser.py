@@ -15,20 +15,11 @@ from typing import Any
 import pytest
 
 import logitree as lt
-from browser import Browser, chromium
+from browser import Browser
 from traces import constrained, decoded
 
 READY = "document.documentElement.dataset.ready"
 KINDS = ("sampled", "sampled", "forced", "drafted", "canonical", "fast_forward", "external", "a new kind")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = chromium()
-    if path is None:
-        pytest.skip("no Chromium is installed")
-    with Browser(path) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,11 @@ def test_langchain(address: str) -> None:
     model = openai.ChatOpenAI(base_url=address, api_key="none", model="m", temperature=0.7, seed=3, max_tokens=80)
     assert is_person(model.with_structured_output(Person).invoke(PROMPT))
     assert is_person(model.with_structured_output(Person, method="function_calling").invoke(PROMPT))
-    assert isinstance(model.with_structured_output(Person, method="json_mode", include_raw=True).invoke(PROMPT), dict)
+    closing = openai.ChatOpenAI(
+        base_url=address, api_key="none", model="m", max_tokens=40, extra_body={"on_limit": "close"}
+    )
+    found = closing.with_structured_output(Person, method="json_mode", include_raw=True).invoke(PROMPT)
+    assert isinstance(json.loads(found["raw"].content), dict)  # the form is sure, the fields are not
 
     @tool
     def weather(city: Literal["Rome", "Paris"]) -> str:
@@ -71,13 +75,9 @@ def test_instructor(address: str) -> None:
     instructor = pytest.importorskip("instructor")
     openai = pytest.importorskip("openai")
     plain = openai.OpenAI(base_url=address, api_key="none")
-    for mode in (instructor.Mode.TOOLS, instructor.Mode.JSON_SCHEMA, instructor.Mode.JSON):
+    ask = {"model": "m", "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 120}
+    for mode in (instructor.Mode.TOOLS, instructor.Mode.JSON_SCHEMA):
         client = instructor.from_openai(plain, mode=mode)
-        ask = {"model": "m", "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 120}
-        if mode is instructor.Mode.JSON:  # the schema is in the prompt alone: the form is sure, the fields are not
-            with pytest.raises(Exception, match=r"."):
-                client.chat.completions.create(response_model=Person, max_retries=0, **{**ask, "max_tokens": 1})
-            continue
         assert is_person(client.chat.completions.create(response_model=Person, **ask))
     client = instructor.from_openai(plain, mode=instructor.Mode.JSON_SCHEMA)
     partial = list(client.chat.completions.create_partial(response_model=Person, **ask))

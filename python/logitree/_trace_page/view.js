@@ -20,7 +20,7 @@ export const h = (tag, props, ...children) => {
 };
 export const count = (n) => Number(n).toLocaleString("en-US");
 export const plural = (n, one, many) => `${count(n)} ${n === 1 ? one : many || one + "s"}`;
-export const percent = (p) => {
+const percent = (p) => {
   if (p === null || p === undefined) return "–";
   const x = p * 100;
   if (x >= 99.995) return "100 %";
@@ -29,7 +29,7 @@ export const percent = (p) => {
   return x > 0 ? `${x.toExponential(0).replace("e-", " × 10⁻").replace(/\d+$/, raised)} %` : "0 %";
 };
 const raised = (digits) => [...digits].map((d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]).join("");
-export const bits = (nats) => (nats === null || nats === undefined ? "–" : `${(nats * BITS).toFixed(2)} bits`);
+const bits = (nats) => (nats === null || nats === undefined ? "–" : `${(nats * BITS).toFixed(2)} bits`);
 const micros = (t) => {
   if (t === null || t === undefined) return "–";
   if (t >= 1e6) return `${(t / 1e6).toFixed(2)} s`;
@@ -68,7 +68,7 @@ const isText = (name) => name[3] === "normal" || name[3] === "byte" || name[3] =
 const hexOf = (name) => name[2].replace(/../g, "$& ").trim();
 // A token's own text; a token that is part of a character shows its bytes.
 const broken = (name) => isText(name) && name[1].includes("\ufffd");
-export const glyph = (name, spaces) => {
+const glyph = (name, spaces) => {
   if (!isText(name)) return [h("i", { class: "box" }, name[1] || `token ${name[0]}`)];
   if (broken(name)) return [h("i", { class: "box" }, hexOf(name))];
   return name[1] ? visible(name[1], spaces) : [h("i", { class: "box" }, "empty")];
@@ -82,7 +82,7 @@ const SOURCES = {
   external: ["Given", "The caller handed it in."],
 };
 export const called = (source) => (SOURCES[source] || [source.replaceAll("_", " "), ""])[0];
-export const classOf = (source) => (source === "sampled" || !/^[a-z_]+$/.test(source) ? "" : source);
+const classOf = (source) => (source === "sampled" || !/^[a-z_]+$/.test(source) ? "" : source);
 
 /** The columns of a trace without tokens; `Trace._columns` gives the same of one that has some. */
 export const emptyTrace = (vocabulary, about = {}) => ({
@@ -137,7 +137,7 @@ export const traceView = (place, { prefix = "", of = "", empty = "The output has
     h("div", { class: "body" },
       h("div", { class: "reading" },
         h("div", { class: "tools" },
-          h("fieldset", { class: "modes", id: id("modes") }, h("legend", {}, "Colour by")),
+          h("fieldset", { class: "modes", id: id("modes") }),
           h("div", { class: "legend", id: id("legend"), "aria-hidden": "true" }),
           h("div", { class: "sources", id: id("sources") })),
         h("div", { class: "text", id: id("text") }),

@@ -337,7 +337,8 @@ class Service:
                 answer, called, choice, form, vocabulary, stop, parallel=parallel, reasoning=reasoning
             )
         except _core.ConstraintError as wrong:
-            raise RequestError(str(wrong), "tools" if called else "reasoning_budget") from wrong
+            param = "tools" if called else None if reasoning is None else "reasoning_budget"
+            raise RequestError(str(wrong), param) from wrong
         if read is None and form is not None and form.reasoning is not None:
             known = form
             read = lambda of: Parts(of, lambda: known.parser(vocabulary, prompt=of.prompt), stop)  # noqa: E731

@@ -41,7 +41,7 @@ class Traced(Answer):
 
     def _token(self, at: int, event: Token) -> Iterator[Chunk]:
         place, self._at = self._at, self._at + 1
-        text = self._text.decode(shown_bytes(self.vocabulary, event.token))
+        text = self._text.decode(event.bytes)
         if place >= self._given and event.step is not None:
             yield self._kept(token_record(place, event.step, event.source, text, self.vocabulary))
 

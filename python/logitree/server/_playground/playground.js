@@ -84,14 +84,18 @@ async function* events(answer) {
 
 // -- records become columns
 
+/** For each trace, the places of its names and words by token id and by text. */
+const places = new WeakMap();
 /** Adds a token's record to the columns of a trace. */
 const push = (trace, record) => {
-  const index = (list, found, made) => {
-    const at = list.findIndex(found);
-    return at >= 0 ? at : list.push(made) - 1;
+  if (!places.has(trace)) places.set(trace, { names: new Map(), words: new Map() });
+  const known = places.get(trace);
+  const place = (map, key, list, make) => {
+    if (!map.has(key)) map.set(key, list.push(make()) - 1);
+    return map.get(key);
   };
-  const name = (one) => index(trace.names, (other) => other[0] === one.id, [one.id, nameText(one), one.bytes, one.kind]);
-  const word = (text) => (text === null ? -1 : index(trace.words, (other) => other === text, text));
+  const name = (one) => place(known.names, one.id, trace.names, () => [one.id, nameText(one), one.bytes, one.kind]);
+  const word = (text) => (text === null ? -1 : place(known.words, text, trace.words, () => text));
   trace.token.push(name(record));
   trace.text.push(record.text);
   trace.source.push(word(record.source));
@@ -118,7 +122,6 @@ class Pane {
   constructor(letter) {
     const id = (name) => `${letter}-${name}`;
     this.letter = letter;
-    this.id = id;
     this.kind = h("select", { id: id("constraint"), onchange: () => this.changed() }, Object.entries(KINDS).map(([value, { name }]) => h("option", { value }, name)));
     this.texts = {};
     this.editor = h("textarea", { id: id("editor"), spellcheck: "false", autocapitalize: "off", autocomplete: "off", rows: "9", "aria-describedby": id("wrong"), oninput: () => this.typed() });
