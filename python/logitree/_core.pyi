@@ -1970,6 +1970,9 @@ class Decoder:
         theirs, its log-probability in what constraint and chain left, and the likeliest of that. In nats; -inf
         where it could not come.
         """
+    @property
+    def mask_seconds(self) -> float:
+        """Seconds that steps and forced tokens have spent on finding what is allowed."""
 
 def step_batch(
     decoders: Sequence[Decoder], logits: object, end: int, *, each: bool = False, threads: int | None = None

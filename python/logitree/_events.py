@@ -129,6 +129,8 @@ class Stats:
     """With `logprobs=`: the sum of `LogProbs.model` over the tokens that have them."""
     logprob_tokens: int = 0
     """How many tokens that are: those that are not forced."""
+    mask_seconds: float = 0.0
+    """Of `seconds`, those spent on finding which tokens are allowed."""
 
     @property
     def mean_logprob(self) -> float | None:

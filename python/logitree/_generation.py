@@ -146,12 +146,7 @@ class Generation(Generic[T]):
                 place=repr(finish.text[-40:]),
                 help='give a larger max_tokens, or on_limit="close"; .text has what there is',
             )
-        if self._row.constraint is None:
-            return cast(T, self.answer)
-        value: Any = self._row.constraint.read(finish.tokens, self._row.context)
-        if value is NotImplemented:
-            value = self._row.constraint.value(self.answer, finish.tokens[finish.stats.reasoning_tokens :])
-        return cast(T, value)
+        return cast(T, self._row.meaning(finish.tokens, self.answer))
 
     @property
     def captures(self) -> dict[str, str | list[str]]:

@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import _core
 from ._certain import Speller
@@ -137,6 +138,16 @@ class Row:
     def answer_start(self) -> int:
         """How many of the output's first tokens are not part of the answer."""
         return 0 if self.constraint is None else self.constraint.answer_start(self.out, self.context)
+
+    def meaning(self, tokens: Sequence[int], answer: str) -> Any:
+        """What tokens that a constraint has ended mean under it; without one, the answer. `answer`: their text, less
+        that of a reasoning block."""
+        if self.constraint is None:
+            return answer
+        value = self.constraint.read(tokens, self.context)
+        if value is NotImplemented:
+            value = self.constraint.value(answer, tokens[self.constraint.answer_start(tokens, self.context) :])
+        return value
 
     def sampled(self, logits: Logits) -> list[Taken]:
         """One token that the chain picks, and all that need no logits after it."""
@@ -306,6 +317,7 @@ class Row:
             passes_saved=self._saved(),
             logprob=None if self.options.logprobs is None else self.logprob,
             logprob_tokens=self.logprob_tokens,
+            mask_seconds=self.decoder.mask_seconds,
         )
         ended = ("constraint", "end_of_generation", "closed")
         complete = complete or reason in ended or (reason == "stop" and self.constraint is None)

@@ -4,6 +4,7 @@ catalogues by name, and transformers as the engine of the command."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,7 @@ def test_reasoning_has_a_budget(serve: Any) -> None:
     assert unconstrained["message"]["content"]
 
 
+SAID = [{"role": "user", "content": "Say something."}]
 DIGIT = {"type": "regex", "pattern": "[0-9]"}
 
 
@@ -108,6 +110,51 @@ def test_the_best_of_several_are_the_likeliest(client: httpx.Client, form: Any) 
         assert best["usage"] == asked.json()["usage"]  # all that were tried
     shown = client.post("/v1/completions", json={**ask, "n": 1, "best_of": 3, "logprobs": 1}).json()["choices"]
     assert all(one["logprobs"]["token_logprobs"] for one in shown)
+
+
+@pytest.mark.parametrize("form", [None, {"type": "regex", "pattern": "(red|dark green|blue) (house|car)"}])
+def test_beams_are_those_of_a_search(client: httpx.Client, engine: Engine, form: Any) -> None:
+    prompts = ["My favourite thing is the", "We saw a"]
+    ask = {"prompt": prompts, "response_format": form, "max_tokens": 5, "use_beam_search": True, "n": 2, "best_of": 4}
+    found = client.post("/v1/completions", json=ask).json()
+    pattern = None if form is None else re.compile(form["pattern"])
+    searched = lt.beam_search(
+        engine, prompts, pattern, width=4, returned=2, max_tokens=5, length_penalty=1.0, chat=False, unfinished=True
+    )
+    assert [one["text"] for one in found["choices"]] == [one.text for its in searched for one in its]
+    assert [one["index"] for one in found["choices"]] == [0, 1, 2, 3]
+    for one in found["choices"]:
+        assert one["finish_reason"] == ("length" if form is None else "stop")
+        assert form is None or re.fullmatch(form["pattern"], one["text"])
+    assert found["usage"]["completion_tokens"] == sum(
+        len(one.tokens) - (form is not None) for its in searched for one in its
+    )
+
+
+def test_beams_of_a_chat(client: httpx.Client) -> None:
+    schema = {"type": "object", "properties": {"n": {"enum": [1, 22, 3]}}, "required": ["n"]}
+    schema["additionalProperties"] = False
+    form = {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}
+    body = {"messages": SAID, "response_format": form, "use_beam_search": True, "n": 3, "temperature": 0}
+    found = client.post("/v1/chat/completions", json=body).json()
+    texts = [one["message"]["content"] for one in found["choices"]]
+    assert len(set(texts)) == 3
+    assert all(json.loads(text)["n"] in (1, 22, 3) for text in texts)
+    for extra, param in (
+        ({"n": 4, "response_format": {"type": "choices", "texts": ["a", "b"]}}, "n"),
+        ({"stream": True}, "stream"),
+        ({"top_k": 3}, "top_k"),
+        ({"logprobs": True}, "logprobs"),
+        ({"stop": "x"}, "stop"),
+        ({"best_of": 2}, "best_of"),
+        ({"length_penalty": "x"}, "length_penalty"),
+        ({"temperature": -1}, "temperature"),
+        ({"use_beam_search": False, "length_penalty": 2}, "length_penalty"),
+        ({"use_beam_search": False, "best_of": 3}, "best_of"),
+    ):
+        refused = client.post("/v1/chat/completions", json={**body, **extra})
+        assert refused.status_code == 400, extra
+        assert refused.json()["error"]["param"] == param, refused.text
 
 
 @pytest.fixture

@@ -221,9 +221,12 @@ def test_labels_with_exact_probabilities(client: Any, engine: Any) -> None:
 def test_what_is_counted(client: Any) -> None:
     client.post(CHAT, json={"messages": SAID, "response_format": {"type": "choices", "texts": ["abc"]}})
     text = client.get("/metrics").text
-    for name in ("requests_total", "prompt_tokens_total", "first_token_seconds_count", 'saved_passes_total{source="'):
+    counted = ("requests_total", "prompt_tokens_total", "first_token_seconds_count", 'saved_passes_total{source="')
+    for name in (*counted, "tokens_per_second_count"):
         assert re.search(rf"^logitree_{re.escape(name)}.* [1-9]", text, re.MULTILINE), name
     assert re.search(r"^logitree_running 0.0$", text, re.MULTILINE)
+    (masks,) = re.findall(r"^logitree_mask_seconds_total (.+)$", text, re.MULTILINE)
+    assert 0 < float(masks) < 1
     assert client.get("/ready").json()["status"] == "ready"
 
 

@@ -25,11 +25,12 @@ class HashModel(Engine):
 
     def __init__(
         self,
-        vocabulary: int,
+        vocabulary: int | lt.Vocabulary,
         edit: Callable[[tuple[int, ...], np.ndarray], None] | None = None,
         rows: int | None = None,
     ) -> None:
         self.vocabulary = vocabulary  # type: ignore[assignment]
+        self.size = vocabulary if isinstance(vocabulary, int) else len(vocabulary)
         self.edit = edit
         self.beam_rows = rows
         self.sessions: list[HashSession] = []
@@ -49,7 +50,7 @@ class HashModel(Engine):
         """float32 [V] after these tokens, the prompt's included."""
         if tokens not in self.known:
             generator = np.random.default_rng(zlib.crc32(repr(tokens).encode()))
-            logits = (2.5 * generator.normal(size=self.vocabulary)).astype(np.float32)
+            logits = (2.5 * generator.normal(size=self.size)).astype(np.float32)
             if self.edit is not None:
                 self.edit(tokens, logits)
             self.known[tokens] = logits
@@ -108,7 +109,7 @@ def steps(
     if state is None:
         return {}
     logits = [float(x) for x in model.logits((*prompt, *path)) / np.float32(temperature)]
-    ways = paths.gather([state], np.zeros((1, model.vocabulary), np.float32))
+    ways = paths.gather([state], np.zeros((1, model.size), np.float32))
     after = dict(zip(ways.tokens.tolist(), ways.states.tolist(), strict=True))
     allowed = {t: logits[t] + weight for t, weight in zip(after, ways.scores.tolist(), strict=True)}
     over = logits if normalize == "vocabulary" else list(allowed.values())

@@ -466,6 +466,12 @@ impl PyDecoder {
         Some((both.model.token, both.model.top, both.left.token, both.left.top))
     }
 
+    /// Seconds that steps and forced tokens have spent on finding what is allowed.
+    #[getter]
+    fn mask_seconds(&self) -> f64 {
+        self.inner.mask_time().as_secs_f64()
+    }
+
     fn __repr__(&self) -> String {
         let state = self.inner.finish().map_or("running", Finish::name);
         format!("<Decoder: {} tokens, {state}>", self.inner.tokens().len())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..engines import ContextFull, Session
 from ..engines._rows import reindex
 from ._gumbel import perturb
 from ._options import Options
-from ._scores import Continuations, bases, by_rank, every, possible, scored
+from ._scores import Continuations, bases, by_rank, every, portions, possible, scored
 from ._survivors import Ended, Hypothesis, Penalty, Survivors
 from ._walk import FINISHED, Floats, Ints, TokenWalk, Truths
 
@@ -90,8 +90,8 @@ class Search:
         )
         self.generators = [np.random.default_rng((options.seed or 0, first + i)) for i in range(prompts)]
 
-    def run(self, prompts: list[list[int]]) -> list[list[Hypothesis]]:
-        """Steps until no beam is left, and returns each prompt's hypotheses."""
+    def run(self, prompts: list[list[int]]) -> Generator[None, None, list[list[Hypothesis]]]:
+        """Steps until no beam is left, one at a time, and returns each prompt's hypotheses."""
         beams = self._begin()
         rows = beams.groups // self.options.groups
         logits = self._evaluated(prompts)
@@ -108,11 +108,12 @@ class Search:
             before, beams = beams, _Beams(beams.groups[parents], chosen.states, chosen.scores, chosen.ranks)
             self._tell(step, parents, chosen, beams)
             step += 1
+            yield
             if len(beams.states) and step < last:
                 source = parents if step > 1 else before.groups[parents] // self.options.groups
                 self.session.reorder(source)
                 logits = self._evaluated([[token] for token in chosen.tokens.tolist()])
-        return [self._found(i) for i in range(len(prompts))]
+        return [self._found(i, beams) for i in range(len(prompts))]
 
     def _begin(self) -> _Beams:
         """One beam for each prompt and group, at the start."""
@@ -146,7 +147,7 @@ class Search:
             found = self._best(step, width, beams, logits)
         ends, goes = self._kinds(beams, found)
         parts = [np.zeros(0, np.int64)]
-        for group, mine in _portions(beams.groups[found.rows]):
+        for group, mine in portions(beams.groups[found.rows]):
             going, _ = self._take(step, width, group, beams, found, ends, goes, np.arange(mine.start, mine.stop))
             parts.append(going[self._hopeful(step, group, found.ranks[going])])
         return found.only(np.concatenate(parts))
@@ -200,12 +201,12 @@ class Search:
         many = width
         if self.walk.end is not None:
             may_end = self.walk.is_item(beams.states)
-            many += max((int(np.sum(may_end[mine])) for _, mine in _portions(beams.groups)), default=0)
+            many += max((int(np.sum(may_end[mine])) for _, mine in portions(beams.groups)), default=0)
         found = scored(self.walk.top(beams.states, logits, base, many, groups=beams.groups))
         ends, goes = self._kinds(beams, found)
         lacking = [
             (group, np.count_nonzero(goes[mine]), np.count_nonzero(ends[mine]))
-            for group, mine in _portions(beams.groups[found.rows])
+            for group, mine in portions(beams.groups[found.rows])
             if self._lacks(step, width, many, group, found.only(mine), ends[mine], goes[mine])
         ]
         if not lacking:
@@ -253,7 +254,7 @@ class Search:
         hope = np.zeros(len(parts), np.bool_)
         counts: dict[int, Floats] = {}
         ranked = found._replace(ranks=found.ranks.copy())
-        for group, mine in _portions(beams.groups[found.rows]):
+        for group, mine in portions(beams.groups[found.rows]):
             prompt = group // self.options.groups
             count = counts.setdefault(prompt, np.zeros(self.walk.vocabulary_size))
             ranked.ranks[mine] -= self.options.diversity * count[found.tokens[mine]]
@@ -281,14 +282,31 @@ class Search:
 
     # -- the result
 
-    def _found(self, prompt: int) -> list[Hypothesis]:
-        """The hypotheses of a prompt, all its groups together, the best first."""
+    def _found(self, prompt: int, beams: _Beams) -> list[Hypothesis]:
+        """The hypotheses of a prompt, all its groups together, the best first. `beams`: those that were left."""
         groups = self.options.groups
         ended = [e for kept in self.kept[prompt * groups : (prompt + 1) * groups] for e in kept.best]
-        hypotheses = {made.tokens: made for made in map(self._hypothesis, ended)}
+        found = self._ordered(map(self._hypothesis, ended))
+        if self.options.unfinished and len(found) < self.options.returned and self.past:
+            left = self._ordered(
+                replace(self._hypothesis(self._cut(row, beams)), complete=False)
+                for row in map(int, np.flatnonzero(beams.groups // groups == prompt))
+            )
+            found += left
+        return found[: self.options.returned]
+
+    def _ordered(self, some: Iterable[Hypothesis]) -> list[Hypothesis]:
+        """Hypotheses, each once, the best first."""
+        different = {made.tokens: made for made in some}.values()
         sampling = self.options.seed is not None
-        order = sorted(hypotheses.values(), key=lambda h: -(h.perturbed or 0.0) if sampling else -h.score)
-        return order[: self.options.returned]
+        return sorted(different, key=lambda h: -(h.perturbed or 0.0) if sampling else -h.score)
+
+    def _cut(self, row: int, beams: _Beams) -> Ended:
+        """A beam as if it had ended where it is."""
+        past, step = self.past[-1], len(self.past) - 1
+        rank = self.penalty.rank(float(beams.noisy[row]), step + 1)
+        score, state = float(beams.scores[row]), int(beams.states[row])
+        return Ended(rank, score, step, int(past.parents[row]), int(past.tokens[row]), float(past.gains[row]), state)
 
     def _hypothesis(self, ended: Ended) -> Hypothesis:
         """Walks back from an ended sequence to the prompt."""
@@ -305,10 +323,3 @@ class Search:
             tuple(reversed(gains)),
             ended.rank if self.options.seed is not None else None,
         )
-
-
-def _portions(groups: Ints) -> Iterator[tuple[int, slice]]:
-    """Each group with the slice that is its own; groups do not decrease."""
-    begins = np.flatnonzero(np.diff(groups, prepend=-1))
-    for begin, size in zip(begins, np.diff(begins, append=len(groups)), strict=True):
-        yield int(groups[begin]), slice(int(begin), int(begin + size))

@@ -37,6 +37,8 @@ class Options:
     temperature: float
     seed: int | None
     """The seed of the samples; None: no sampling."""
+    unfinished: bool = False
+    """Whether beams that are cut off are returned too."""
 
     def width_at(self, step: int) -> int:
         """How many beams each group has after this step, from 0."""
@@ -86,6 +88,7 @@ def checked(
     temperature: float,
     sample: bool,
     seed: int | None,
+    unfinished: bool = False,
 ) -> Options:
     """The options, or a SamplingError for those that mean nothing."""
     if isinstance(width, Sequence) and not len(width):
@@ -135,6 +138,7 @@ def checked(
         float(diversity),
         float(temperature),
         (secrets.randbelow(2**32) if seed in (None, -1) else seed) if sample else None,
+        unfinished,
     )
     if not callable(width):
         _ = options.most_rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,3 +106,10 @@ def every(walk: TokenWalk, normalize: Normalize, states: Ints, logits: Any, scor
 def by_rank(some: Continuations, groups: Ints) -> Continuations:
     """Ordered by group, rank (descending), row and token. `groups`: each row's."""
     return some.only(np.lexsort((some.tokens, some.rows, -some.ranks, groups[some.rows])))
+
+
+def portions(groups: Ints) -> Iterator[tuple[int, slice]]:
+    """Each group with the slice that is its own; groups do not decrease."""
+    begins = np.flatnonzero(np.diff(groups, prepend=-1))
+    for begin, size in zip(begins, np.diff(begins, append=len(groups)), strict=True):
+        yield int(groups[begin]), slice(int(begin), int(begin + size))

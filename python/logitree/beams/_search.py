@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import os
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from threading import Event as Flag
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from .. import _core
 from .._certain import Speller
 from .._constraint import OneOf, Tokenize, constraint_of, decoded
+from .._core import Constraint
 from .._errors import EngineError, error
+from .._generate import prepare
 from .._healing import healed, is_healed
+from .._row import Row
+from .._spelling import Tokenization, read_tokenization
 from ..catalogue import Catalogue, CatalogueConstraint
 from ..engines import Engine, Messages
 from ..engines import open as open_engine
 from ._loop import OnBeamStep, Search
-from ._options import Normalize, Width, checked
+from ._matcher_walk import MatcherWalk
+from ._options import Normalize, Options, Width, checked
 from ._survivors import Hypothesis
 from ._walk import TokenWalk
 
@@ -41,7 +46,7 @@ Prompt = str | Messages | Sequence[int]
 def beam_search(
     engine: Engine | str | os.PathLike[str],
     prompts: Prompt | Sequence[Prompt],
-    what: Catalogue | CatalogueConstraint | TokenWalk | OneOf | Iterable[str] | Any,
+    what: Catalogue | CatalogueConstraint | TokenWalk | OneOf | Iterable[str] | Any = None,
     *,
     width: Width = 8,
     returned: int | None = None,
@@ -55,10 +60,12 @@ def beam_search(
     seed: int | None = None,
     chat: bool | None = None,
     heal: bool | None = None,
+    tokenization: Tokenization = "auto",
+    unfinished: bool = False,
     on_step: OnBeamStep | None = None,
     cancel: Cancel | None = None,
 ) -> list[list[Hypothesis]]:
-    """Finds the likeliest items of a catalogue, several beams at a time.
+    """Finds the likeliest items of a catalogue, or the likeliest texts under a constraint, several beams at a time.
 
     A step takes all allowed continuations of all beams of a prompt, best first. One that ends an item is finished and
     kept apart; the others are the next beams, until there are `width`. Where an item ends by itself and is the
@@ -70,9 +77,10 @@ def beam_search(
         engine: runs the model; or the path of a GGUF file or of a transformers folder, which is loaded by every call.
         prompts: one prompt (text, messages, or token ids) or several, which are searched together.
         what: a catalogue, with options if `Catalogue.constraint` or `Catalogue.walk` made it; a list of texts, a
-            `OneOf`, a `Literal` or an enum class, whose texts the engine's tokenizer writes; or any `TokenWalk`. Items
-            of a catalogue end by themselves; where one is the beginning of another, each ends with the vocabulary's
-            first end-of-generation token.
+            `OneOf`, a `Literal` or an enum class, whose texts the engine's tokenizer writes; any other constraint, or
+            a value that means one (a type, a JSON Schema, ...); None: any text; or any `TokenWalk`. Items of a
+            catalogue end by themselves; where one is the beginning of another, each ends with the vocabulary's first
+            end-of-generation token. Texts under another constraint end with the likeliest of its end tokens.
         width: beams of a prompt after each step: one number, one for each step (the last is repeated), or a function
             of the step from 0.
         returned: most items of a prompt to return; None: `width`, the last of it.
@@ -93,6 +101,8 @@ def beam_search(
         chat: as of `generate`, for prompts that are not token ids.
         heal: as of `generate`, for texts: each is written as the tokenizer writes it together with the end of the
             prompt, whose tokens are then part of `Hypothesis.tokens`, of its scores and of `max_tokens`.
+        tokenization: as of `generate`, for constraints that are no list: "auto", "canonical" or "any".
+        unfinished: also return beams that `max_tokens` or `cancel` cuts off, after the whole items.
         on_step: called with a `BeamStep` after each step; its exceptions end the search.
         cancel: ends the search; what was found by then is returned.
 
@@ -105,8 +115,9 @@ def beam_search(
         EngineError: a prompt is empty, or the engine failed or has no room.
         LogitsError: NaN or +inf among the logits.
         ConstraintError: sampling without end token where an item is the beginning of another; a text without tokens;
-            `heal` for what is searched by its tokens.
-        TypeError: what is searched is one text, or is no list of items.
+            `heal` for what is searched by its tokens; a constraint that cannot be honoured, or a vocabulary without end
+            token for it.
+        TypeError: what is searched is one text, or means nothing that can be searched.
     """
     options = checked(
         width,
@@ -119,39 +130,160 @@ def beam_search(
         temperature,
         sample,
         seed,
+        unfinished,
     )
+    spelled = read_tokenization(tokenization, words=("auto", "canonical", "any"))
     engine = open_engine(engine)
+    stopped = cancel.is_set if isinstance(cancel, Flag) else cancel or (lambda: False)
+    steps = search_steps(engine, prompts, what, options, chat, heal, spelled, on_step or (lambda _: None), stopped)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as over:
+            found: list[list[Hypothesis]] = over.value
+            return found
+
+
+def search_steps(
+    engine: Engine,
+    prompts: Any,
+    what: Any,
+    options: Options,
+    chat: bool | None,
+    heal: bool | None,
+    tokenization: Tokenization,
+    on_step: OnBeamStep,
+    stopped: Callable[[], bool],
+) -> Generator[None, None, list[list[Hypothesis]]]:
+    """The steps of `beam_search`, so that something else may be done between them. Arguments, result and errors are
+    those of `beam_search`."""
     if engine.beam_rows == 0:
         help = "give a model of llama.cpp or transformers, or an engine with batch_session(forks=) and beam_rows"
         raise TypeError(f"{engine!r:.60} searches no beams: {help}")
-    texts = _texts_of(what)
-    vocabulary = _vocabulary_of(engine)
-    if heal and (texts is None or vocabulary is None):
-        message = "the items to search are tokens" if texts is None else "the engine has no vocabulary"
-        raise error(_core.ConstraintError, message, help="healing spells texts: give texts, or leave out heal=")
-    written = None if texts is None else texts.written(engine)
-    encoded = [_Prompt(_tokens(engine, prompt, chat), written) for prompt in _several(prompts)]
-    if texts is not None and vocabulary is not None:
-        pairs = zip(_several(prompts), encoded, strict=True)
-        encoded = [
-            texts.healed(one.tokens, engine) if is_healed(heal, engine, prompt, chat, one.tokens) else one
-            for prompt, one in pairs
-        ]
-    stopped = cancel.is_set if isinstance(cancel, Flag) else cancel or (lambda: False)
+    texts, vocabulary = _texts_of(what), _vocabulary_of(engine)
+    given = _several(prompts)
+    searched: list[_Searched] = []
+    if texts is None and (what is None or not _is_walked(what)):
+        constraint = None if what is None else constraint_of(what)
+        searched = [_Constrained.of(engine, prompt, constraint, chat, heal, tokenization) for prompt in given]
+    else:
+        if heal and (texts is None or vocabulary is None):
+            message = "the items to search are tokens" if texts is None else "the engine has no vocabulary"
+            raise error(_core.ConstraintError, message, help="healing spells texts: give texts, or leave out heal=")
+        written = None if texts is None else texts.written(engine)
+        encoded = [_Prompt(_tokens(engine, prompt, chat), written) for prompt in given]
+        if texts is not None and vocabulary is not None:
+            encoded = [
+                texts.healed(one.tokens, engine) if is_healed(heal, engine, prompt, chat, one.tokens) else one
+                for prompt, one in zip(given, encoded, strict=True)
+            ]
+        for spelled, alike in groupby(encoded, key=lambda one: one.written):
+            walk = _walk_of(what, vocabulary) if texts is None else texts.walk(cast(Any, spelled), vocabulary)
+            together = [one.tokens for one in alike]
+            searched.append(_Items(together, walk, texts, vocabulary))
+    return (yield from _search_all(engine, searched, options, on_step, stopped))
+
+
+def search_after(
+    engine: Engine, row: Row, options: Options, stopped: Callable[[], bool]
+) -> Generator[None, None, list[Hypothesis]]:
+    """The steps of a search of what may come after the prompt of a row, whose own state does not change."""
+    walk = MatcherWalk(row.decoder.matcher, engine.vocabulary)
+    (found,) = yield from _search_all(engine, [_Constrained(row, walk)], options, lambda _: None, stopped)
+    return found
+
+
+def _search_all(
+    engine: Engine, searched: Sequence[_Searched], options: Options, on_step: OnBeamStep, stopped: Callable[[], bool]
+) -> Generator[None, None, list[list[Hypothesis]]]:
     results: list[list[Hypothesis]] = []
-    for spelled, alike in groupby(encoded, key=lambda one: one.written):
-        walk = _walk_of(what, vocabulary) if texts is None else texts.walk(cast(Any, spelled), vocabulary)
-        for some in _together([one.tokens for one in alike], options.most_rows, engine.beam_rows):
+    for one in searched:
+        for some in _together(one.prompts, options.most_rows, engine.beam_rows):
             rows = options.most_rows * len(some) if options.most_rows else engine.beam_rows
-            longer = min(max_tokens or _UNKNOWN_LENGTH, _LIKELY_LENGTH)
+            longer = min(options.max_tokens or _UNKNOWN_LENGTH, _LIKELY_LENGTH)
             expected = None if rows is None else sum(map(len, some)) + rows * longer
             session = engine.batch_session(rows, expected, forks=True)
             try:
-                search = Search(session, walk, options, len(results), len(some), on_step or (lambda _: None), stopped)
-                results += search.run(some)
+                search = Search(session, one.walk, options, len(results), len(some), on_step, stopped)
+                found = yield from search.run(some)
             finally:
                 session.close()
-    return [[_read(found, texts, vocabulary) for found in one] for one in results]
+            results += [[one.read(hypothesis) for hypothesis in its] for its in found]
+    return results
+
+
+class _Searched(Protocol):
+    """What some prompts are searched for together."""
+
+    @property
+    def prompts(self) -> list[list[int]]:
+        """Their tokens."""
+        ...
+
+    @property
+    def walk(self) -> TokenWalk:
+        """The continuations."""
+        ...
+
+    def read(self, found: Hypothesis) -> Hypothesis:
+        """A hypothesis with its text and value."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Constrained:
+    """What a constraint allows after one prompt."""
+
+    row: Row
+    """It has the prompt and the matcher, and decodes nothing."""
+    walk: TokenWalk
+
+    @staticmethod
+    def of(
+        engine: Engine,
+        prompt: Any,
+        constraint: Constraint | None,
+        chat: bool | None,
+        heal: bool | None,
+        tokenization: Tokenization,
+    ) -> _Constrained:
+        """The search after one prompt."""
+        heal = heal if constraint is not None else False
+        plain = prompt if isinstance(prompt, str) or _is_chat(prompt) else [int(token) for token in prompt]
+        _, (row,) = prepare(engine, plain, constraint, chat=chat, heal=heal, tokenization=tokenization, force=False)
+        return _Constrained(row, MatcherWalk(row.decoder.matcher, engine.vocabulary))
+
+    @property
+    def prompts(self) -> list[list[int]]:
+        return [self.row.unseen]
+
+    def read(self, found: Hypothesis) -> Hypothesis:
+        row, tokens = self.row, found.tokens
+        text = b"".join(map(row.bytes, tokens))[len(row.healing) :].decode("utf-8", "replace")
+        start = 0 if row.constraint is None else row.constraint.answer_start(tokens, row.context)
+        answer = row.shown(tokens[start:]) if start else text
+        return replace(found, text=text, value=row.meaning(tokens, answer) if found.complete else None)
+
+
+@dataclass(frozen=True)
+class _Items:
+    """Texts, a catalogue or a walk, searched after some prompts."""
+
+    prompts: list[list[int]]
+    walk: TokenWalk
+    texts: _Texts | None
+    vocabulary: _core.Vocabulary | None
+
+    def read(self, found: Hypothesis) -> Hypothesis:
+        values = found.items
+        if self.texts is not None:
+            values = tuple(self.texts.values[cast(str, item)] for item in found.items)
+        text = None
+        if self.texts is not None and found.items:
+            text = str(found.items[0])
+        elif self.vocabulary is not None:
+            text = self.vocabulary.decode(found.tokens).decode("utf-8", "replace")
+        return replace(found, text=text, value=values[0] if len(values) == 1 else values or None)
 
 
 Written = tuple[tuple[int, ...], ...]
@@ -199,30 +331,34 @@ def _tokenizer(engine: Engine) -> Tokenize:
     return engine.tokenize
 
 
+def _is_walked(what: Any) -> bool:
+    """Whether it is a catalogue or a walk."""
+    return isinstance(what, Catalogue | CatalogueConstraint) or hasattr(what, "gather")
+
+
 def _texts_of(what: Any) -> _Texts | None:
-    """The texts of what is searched; None where it is a catalogue or a walk.
+    """The texts of what is searched; None where it is no list of texts.
 
     Raises:
-        TypeError: it is one text, or no list of items.
+        TypeError: it is one text, or a list of something else.
     """
     if isinstance(what, str | bytes):
         raise TypeError("one text leaves nothing to search: give a list of texts, or a catalogue")
-    if isinstance(what, Catalogue | CatalogueConstraint) or hasattr(what, "gather"):
+    if what is None or _is_walked(what):
         return None
     if isinstance(what, type) or typing.get_origin(what) is not None or isinstance(what, _core.Constraint):
         what = constraint_of(what)
         if not isinstance(what, OneOf):
-            message = f"{what!r} is no list of items: give a list of texts, a Literal, an enum, a catalogue or a walk"
-            raise TypeError(message)
+            return None
         end = what.following or ""
         pairs = [(decoded(text) + decoded(end), value) for text, value in zip(what.texts, what.values, strict=True)]
         return _Texts(dict(pairs))
-    if not isinstance(what, Iterable):
-        raise TypeError(f"{what!r:.60} is no list of items: give a list of texts, a catalogue or a walk")
+    if isinstance(what, Mapping) or not isinstance(what, Iterable):
+        return None
     texts = list(what)
     for text in texts:
         if not isinstance(text, str):
-            raise TypeError(f"{text!r} is not a text: give a list of texts, a catalogue or a walk")
+            raise TypeError(f"{text!r} is not a text: give a list of texts, a catalogue, a constraint or a walk")
     return _Texts({text: text for text in texts})
 
 
@@ -243,15 +379,9 @@ def _walk_of(what: Any, vocabulary: _core.Vocabulary | None) -> TokenWalk:
     return constraint.walk(vocabulary)
 
 
-def _read(found: Hypothesis, texts: _Texts | None, vocabulary: _core.Vocabulary | None) -> Hypothesis:
-    """A hypothesis with its text and value."""
-    values = found.items if texts is None else tuple(texts.values[cast(str, item)] for item in found.items)
-    text = None
-    if texts is not None:
-        text = str(found.items[0])
-    elif vocabulary is not None:
-        text = vocabulary.decode(found.tokens).decode("utf-8", "replace")
-    return replace(found, text=text, value=values[0] if len(values) == 1 else values)
+def _is_chat(prompt: Any) -> bool:
+    """Whether these are messages."""
+    return bool(prompt) and all(isinstance(one, Mapping) for one in prompt)
 
 
 def _several(prompts: Any) -> list[Prompt]:

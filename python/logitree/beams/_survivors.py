@@ -32,8 +32,11 @@ class Hypothesis:
     text: str | None = None
     """The item's text; None where the engine has no vocabulary."""
     value: Any = None
-    """What it means: the text, the value of a `OneOf` or `Literal`, the enum's member; of a catalogue the item's number
-    or key. A tuple where several items have these tokens."""
+    """What it means: the text, the value of a `OneOf` or `Literal`, the enum's member, under another constraint what
+    `Generation.value` would be; of a catalogue the item's number or key. A tuple where several items have these
+    tokens."""
+    complete: bool = True
+    """Whether it is a whole item; False for a beam that `max_tokens` or `cancel` ended."""
 
 
 class Ended(NamedTuple):

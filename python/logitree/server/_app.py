@@ -10,7 +10,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from os import PathLike
 from types import MappingProxyType
@@ -42,6 +42,8 @@ _LOG = logging.getLogger("logitree.server")
 _RETRY_AFTER = {"Retry-After": "1"}
 T = TypeVar("T")
 _NICE = 10
+_OVER = object()
+"""Comes after the last step of a search."""
 _NONE: Mapping[str, str] = MappingProxyType({})
 _OPEN = ("/health", "/ready", "/openapi.json", "/", "/playground/{name}")
 """Paths that need no key."""
@@ -101,6 +103,8 @@ class _Server:
         self._metrics = Metrics(self._scheduler)
         self._readers = ThreadPoolExecutor(2, "logitree reader", initializer=_yield_to_decoding)
         self._created = int(time.time())
+        self._search_lock = asyncio.Lock()
+        self._searches = 0
 
     def asgi(self, origins: Sequence[str]) -> Starlette:
         """The routes."""
@@ -237,7 +241,10 @@ class _Server:
         prepared: Prepared = await self._off_loop(lambda: read(body))
         self._metrics.reading.observe(time.perf_counter() - began)
         job = Job(prepared.answer.rows, streams=prepared.stream)
-        self._scheduler.submit(job)
+        if prepared.search is None:
+            self._scheduler.submit(job)
+        else:
+            await self._unless_gone(request, self._searched(prepared.search, job))
         chunks = self._chunks(job, prepared.answer, began)
         if not prepared.stream:
             await self._unless_gone(request, _exhausted(chunks))
@@ -247,6 +254,28 @@ class _Server:
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         lines = self._lines(first, chunks, prepared.answer)
         return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
+
+    async def _searched(self, search: Generator[None, None, None], job: Job) -> None:
+        """Takes the steps of a search, one search at a time, since each has memory of its own.
+
+        Raises:
+            QueueFull: as many searches wait as answers may.
+            TimeoutError: it takes longer than a request may.
+        """
+        if self._searches >= self._limits.waiting:
+            raise QueueFull
+        self._searches += 1
+        expiry = job.loop.call_later(self._limits.seconds, job.cancel)
+        try:
+            async with self._search_lock:
+                while await asyncio.wrap_future(self._scheduler.call(lambda: next(search, _OVER))) is not _OVER:
+                    if job.rows[0].cancelled:
+                        raise TimeoutError
+        finally:
+            expiry.cancel()
+            self._searches -= 1
+            with contextlib.suppress(QueueFull, Closing):
+                self._scheduler.call(search.close)
 
     async def _chunks(self, job: Job, answer: Answer, began: float) -> AsyncGenerator[Chunk, None]:
         """The parts of a stream. Where its consumer stops, the rows end.

@@ -83,6 +83,9 @@ def _bodies(limits: Limits) -> dict[str, tuple[str, Schema]]:
     several = {
         "n": _whole(1, limits.answers, "Answers to each prompt."),
         "stream_options": _object({"include_usage": _BOOLEAN}, closed=False),
+        "best_of": _whole(1, limits.answers, "Of so many answers the n best are given. Of a chat: beams."),
+        "use_beam_search": _BOOLEAN,
+        "length_penalty": {"type": "number", "description": "Beams: log-probability / tokens ** length_penalty."},
     }
     tools = {
         "tools": _list(_ANY, limits.tools),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .. import _core
@@ -18,7 +18,7 @@ from .._row import Row
 from ..engines import Engine
 from ..engines._chat import MakeReader, Parts, respond, tools_asked
 from ..protocols import Protocol
-from . import _tools
+from . import _beams, _tools
 from ._answers import Answer, Chat, Chunk, Completion, LlamaCompletion
 from ._fields import SAMPLING, Fields, RequestError, constraint_asked, renamed
 from ._limits import Limits
@@ -39,6 +39,8 @@ class Prepared(NamedTuple):
     answer: Answer
     """Takes the events of its rows, which are to be decoded."""
     stream: bool
+    search: Generator[None, None, None] | None = None
+    """Steps to be taken between two passes, after which the rows are over; None: the rows are to be decoded."""
 
 
 class Service:
@@ -73,6 +75,9 @@ class Service:
         n, stream, usage = self._common(fields)
         wants_logprobs, top = fields.flag("logprobs"), fields.whole("top_logprobs", 0, 0, limits.logprobs)
         logprobs = top if wants_logprobs else None
+        beams = _beams.asked(fields, self.limits, self.engine, n, stream=stream, logprobs=logprobs)
+        if beams is None and fields.take("best_of") is not None:
+            raise RequestError("best_of of a chat: give use_beam_search too", "best_of")
         given = {"tools": fields.objects("tools", limits.tools), "tool_choice": fields.take("tool_choice")}
         tools, choice = tools_asked(given)
         parallel = fields.flag("parallel_tool_calls", True)
@@ -84,7 +89,7 @@ class Service:
         tokens = self._encoded(messages, shown)
         rows = self._rows(tokens, constraint, n, options)
         chat = Chat(rows, self.name, self.engine.vocabulary, usage=usage, answers=n, read=read)
-        return Prepared(chat, stream=stream)
+        return Prepared(chat, stream, None if beams is None else _beams.search(self.engine, rows, beams))
 
     def response(self, body: Mapping[str, Any]) -> Prepared:
         """A request of the responses API. Raises as `chat`."""
@@ -92,14 +97,16 @@ class Service:
         made = self.chat(asked)
         chat = made.answer
         assert isinstance(chat, Chat)
-        return Prepared(Responses(chat, body), stream=made.stream)
+        return Prepared(Responses(chat, body), made.stream, made.search)
 
     def completion(self, body: Mapping[str, Any]) -> Prepared:
         """A request for completions of texts or tokens. Raises as `chat`."""
         fields = Fields(renamed(body))
         prompts = self._prompts(fields.take("prompt"))
         n, stream, usage = self._common(fields)
-        tried = fields.whole("best_of", n, 1, self.limits.answers)
+        logprobs = fields.whole("logprobs", None, 0, self.limits.logprobs)
+        beams = _beams.asked(fields, self.limits, self.engine, n, stream=stream, logprobs=logprobs)
+        tried = n if beams is not None else fields.whole("best_of", n, 1, self.limits.answers)
         assert tried is not None
         if tried < n or (stream and tried > n):
             message = (
@@ -108,7 +115,6 @@ class Service:
             raise RequestError(message, "best_of")
         if fields.text("suffix"):
             raise RequestError("suffix: this server fills nothing in", "suffix")
-        logprobs = fields.whole("logprobs", None, 0, self.limits.logprobs)
         echo = fields.flag("echo")
         options = self._options(fields, logprobs, 16)
         if tried > n and logprobs is None:
@@ -129,7 +135,7 @@ class Service:
             best=n,
             logprobs=logprobs is not None,
         )
-        return Prepared(answer, stream=stream)
+        return Prepared(answer, stream, None if beams is None else _beams.search(self.engine, rows, beams))
 
     def llama_completion(self, body: Mapping[str, Any]) -> Prepared:
         """A request for llama.cpp's own completions. Raises as `chat`."""

@@ -9,21 +9,22 @@ pub mod batch;
 mod record;
 mod region;
 mod span_chains;
+mod step;
 mod stop;
 
 pub use region::{Then, MAX_REGION_TOKENS};
 pub use stop::{Finish, Stop};
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::constraint::{Matcher, SpanProgress};
 use crate::mask::AllowedTokens;
 use crate::sampling::{Adapt, Chain, Floats, Setting, Steering};
-use crate::trace::{Likelihoods, Source, Step, ALTERNATIVES_KEPT};
+use crate::trace::{Likelihoods, Source, Step};
 use crate::vocabulary::Vocabulary;
-use crate::{metrics, Error, ErrorKind, Result, TokenId};
-use record::{alternatives, chain_view, few, likelihoods, mass, micros, model_view};
+use crate::{Error, ErrorKind, Result, TokenId};
+use record::{few, micros};
 use region::Regions;
 use span_chains::SpanChains;
 
@@ -48,6 +49,7 @@ pub struct Decoder {
     /// How many of the likeliest tokens each step lists.
     listing: Option<usize>,
     likelihoods: Option<Likelihoods>,
+    mask_time: Duration,
     /// Warnings, each with the number of tokens after which it came.
     warnings: Vec<(usize, String)>,
 }
@@ -80,6 +82,7 @@ impl Decoder {
             trace: None,
             listing: None,
             likelihoods: None,
+            mask_time: Duration::ZERO,
             warnings: Vec::new(),
         };
         decoder.finish = decoder.finish_now();
@@ -106,6 +109,12 @@ impl Decoder {
     /// How likely the last token was, where steps tell it and it came by a step.
     pub fn likelihoods(&self) -> Option<&Likelihoods> {
         self.likelihoods.as_ref()
+    }
+
+    /// Time that steps and forced tokens have spent on finding what is allowed, since birth. Where the likeliest token is
+    /// tried before the rest is looked at, that counts too.
+    pub fn mask_time(&self) -> Duration {
+        self.mask_time
     }
 
     /// The vocabulary.
@@ -248,91 +257,6 @@ impl Decoder {
         stepped
     }
 
-    fn plain_step(&mut self, logits: Floats<'_>) -> Result<TokenId> {
-        let bias = self.regions.bias()?;
-        let active = self.regions.active_span();
-        let chain = self.span_chains.pick(active, &mut self.chain);
-        chain.list_likeliest(self.listing);
-        let decided = match bias {
-            None if self.listing.is_none() => greatest(chain, &mut self.regions, logits)?,
-            _ => None,
-        };
-        let token = match decided {
-            Some(token) => token,
-            None => match self.regions.allowed()? {
-                AllowedTokens::Ids(&[only]) => {
-                    chain.sole(only)?;
-                    only
-                }
-                allowed => {
-                    chain.bias_next(bias)?;
-                    chain.draw(logits, allowed)?
-                }
-            },
-        };
-        let likelihoods = self.listing.map(|n| likelihoods(logits, chain, token, n));
-        self.span_chains.pass(active, &mut self.chain);
-        self.take(token)?;
-        self.likelihoods = likelihoods;
-        Ok(token)
-    }
-
-    fn traced_step(&mut self, logits: Floats<'_>, started: Instant) -> Result<TokenId> {
-        let mut effects = Vec::new();
-        let bias = self.regions.bias()?;
-        let active = self.regions.active_span();
-        let chain = self.span_chains.pick(active, &mut self.chain);
-        chain.list_likeliest(self.listing);
-        let allowed = self.regions.allowed()?;
-        let mask_micros = micros(started);
-        let count = allowed.count(self.vocabulary.len());
-        let allowed_tokens = few(allowed);
-        let mass_allowed = mass(logits, allowed);
-        let watched: Vec<TokenId> =
-            metrics::top_candidates(logits, ALTERNATIVES_KEPT).iter().map(|top| top.id).collect();
-        let banned: Vec<TokenId> = watched.iter().copied().filter(|&id| !allowed.contains(id)).collect();
-        let sampling = Instant::now();
-        let (token, source) = match allowed {
-            AllowedTokens::Ids(&[only]) => {
-                chain.sole(only)?;
-                (only, Source::Forced)
-            }
-            allowed => {
-                chain.bias_next(bias)?;
-                chain.apply_watching(logits, allowed, &watched, &mut effects)?;
-                (chain.pick()?, Source::Sampled)
-            }
-        };
-        let likelihoods = self.listing.map(|n| likelihoods(logits, chain, token, n));
-        self.span_chains.pass(active, &mut self.chain);
-        self.take(token)?;
-        self.likelihoods = likelihoods;
-        let micros = mask_micros + micros(sampling);
-        let chain = self.span_chains.pick(active, &mut self.chain);
-        let left = (source == Source::Sampled).then(|| chain.candidates());
-        let (probability, candidates) = left.map_or((None, Vec::new()), |left| chain_view(left, token));
-        let mut tokens = watched;
-        tokens.extend(candidates.iter().map(|&(id, _)| id));
-        tokens.push(token);
-        let alternatives = alternatives(logits, tokens, &banned, &effects, left);
-        let model = model_view(logits, token);
-        self.record(Step {
-            token,
-            source,
-            allowed: count,
-            allowed_tokens,
-            model,
-            probability,
-            candidates,
-            alternatives,
-            effects,
-            mass_allowed,
-            mask_micros,
-            micros,
-        });
-        Ok(token)
-    }
-
     /// Appends to `out` the forced tokens, up to one that the steering vetoes (a step there is an
     /// error), changing nothing. Empty when finished or unconstrained.
     ///
@@ -361,7 +285,9 @@ impl Decoder {
     /// As [`Matcher::forced`], with nothing changed; any other error means that a matcher breaks its laws.
     pub fn take_forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
         let start = out.len();
+        let masking = Instant::now();
         self.forced(out)?;
+        self.mask_time += masking.elapsed();
         for at in start..out.len() {
             let started = self.trace.is_some().then(Instant::now);
             let token = out[at];
@@ -441,6 +367,7 @@ impl Decoder {
             trace: self.trace.clone(),
             listing: self.listing,
             likelihoods: self.likelihoods.clone(),
+            mask_time: Duration::ZERO,
             warnings: Vec::new(),
         }
     }
@@ -561,27 +488,6 @@ impl Decoder {
             trace.push(step);
         }
     }
-}
-
-/// The token that a chain picks which takes the greatest logit, where deciding that one token is faster than finding all
-/// that are allowed: the greatest of more tokens, if it is allowed, is the greatest of the allowed ones. `None`: they are to
-/// be found, and the chain is as before.
-fn greatest(chain: &mut Chain, regions: &mut Regions, logits: Floats<'_>) -> Result<Option<TokenId>> {
-    if !chain.takes_greatest() {
-        return Ok(None);
-    }
-    let picked = match regions.allowed_superset()? {
-        None | Some(AllowedTokens::Ids(&[_])) => return Ok(None),
-        // Logits that are no numbers may be those of tokens that are not allowed.
-        Some(superset) => chain.draw(logits, superset).ok(),
-    };
-    if let Some(token) = picked {
-        if regions.is_allowed(token)? {
-            return Ok(Some(token));
-        }
-    }
-    chain.rewind();
-    Ok(None)
 }
 
 fn fits(vocabulary: &Vocabulary, matcher: &dyn Matcher) -> Result<()> {
