@@ -11,7 +11,7 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -269,6 +269,44 @@ def test_a_server_with_keys_asks_for_one(browser: Browser, engine: Engine) -> No
         written(browser, "choices", "so")
         assert generated(browser) == "so"
     browser.complaints[:] = [one for one in browser.complaints if "status of 401" not in one]
+    assert browser.complaints == []
+
+
+def test_the_lens_shows_each_layer(
+    browser: Browser, engine: Engine, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[int]] = []
+
+    def lens(tokens: Sequence[int], top: int = 5) -> list[tuple[tuple[int, float], ...]]:
+        asked.append(list(tokens))
+        return [tuple((100 * layer + n, -0.2 - n) for n in range(top)) for layer in range(1, 5)]
+
+    monkeypatch.setattr(engine, "has_lens", True, raising=False)
+    monkeypatch.setattr(engine, "lens", lens)
+    browser.view(1360, 900)
+    browser.complaints.clear()
+    browser.open(address, READY)
+    generated(browser)
+    browser.click("#a-t3")
+    browser.run("document.querySelector('details.lens').open = true")
+    browser.wait("document.querySelector('.lens tbody')")
+    rows = browser.run("[...document.querySelectorAll('.lens tbody th')].map((e) => e.textContent)")
+    assert rows == ["output", "2", "1", "input"]
+    cells = browser.run(
+        "[...document.querySelectorAll('.lens tbody tr:last-child td .count')].map((e) => e.textContent)"
+    )
+    assert cells == ["82 %", "30 %", "11 %"]
+    assert len(asked) == 1
+    assert len(asked[0]) > 3
+    browser.run(axe() + "; 1")
+    assert browser.run(AXE) == []
+    browser.view(360, 900)
+    assert browser.run("document.documentElement.scrollWidth") <= 360
+    folder = os.environ.get("LOGITREE_SCREENSHOTS")
+    if folder:
+        browser.view(1360, 1200)
+        browser.run("document.querySelector('.lens').scrollIntoView({ block: 'center' })")
+        browser.screenshot(Path(folder) / "playground-lens.png")
     assert browser.complaints == []
 
 

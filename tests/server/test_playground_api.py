@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 import logitree as lt
-from logitree.engines import Engine
+from logitree.engines import ContextFull, Engine
 from logitree.server._pages import FILES
 from logitree.server._traced import children
+from table_engine import TableEngine
 
 DATE = {"type": "regex", "pattern": "(19|20)[0-9]{2}-[01][0-9]"}
 ASK: dict[str, Any] = {"prompt": "The first of", "response_format": DATE, "seed": 3, "max_tokens": 30}
@@ -184,3 +187,38 @@ def test_the_files_need_no_key_and_load_nothing_from_elsewhere(engine: Engine, s
         assert client.get(f"/playground/{name}").status_code == 404, name
     assert client.post("/v1/trace", json=ASK).status_code == 401
     assert client.post("/v1/allowed", json=ASK).status_code == 401
+
+
+def test_what_each_layer_says(client: httpx.Client, serve: Any) -> None:
+    class Layered(TableEngine):
+        """Three layers, whose likeliest tokens are the number of tokens so far and those after it."""
+
+        has_lens = True
+
+        def lens(self, tokens: Sequence[int], top: int = 5) -> list[tuple[tuple[int, float], ...]]:
+            if len(tokens) > 20:
+                raise ContextFull
+            if tokens[-1] == ord("!"):
+                raise lt.EngineError("a Layered has no lens: it was asked to have none")
+            return [tuple((65 + len(tokens) + n, -n - 0.5) for n in range(top)), ((256, -np.inf),) * top]
+
+    layered = serve(Layered(), places=1)
+    assert layered.get("/props").json()["has_lens"] is True
+    found = layered.post("/v1/lens", json={"prompt": "abc", "tokens": [1], "top": 2}).json()
+    named = [
+        {"id": 69, "text": "E", "bytes": "45", "logprob": -0.5},
+        {"id": 70, "text": "F", "bytes": "46", "logprob": -1.5},
+    ]
+    assert found["layers"][0] == named
+    assert found["layers"][1][0]["logprob"] < -1e3
+    assert told(layered, "/v1/lens", {"prompt": "a" * 30})["param"] == "tokens"
+    assert "asked to have none" in told(layered, "/v1/lens", {"prompt": "a!"})["message"]
+    for wrong, param in (
+        ({"tokens": [-1]}, "tokens"),
+        ({"top": 0}, "top"),
+        ({"prompt": None}, "messages"),
+        ({"x": 1}, "x"),
+    ):
+        assert told(layered, "/v1/lens", {"prompt": "a", **wrong})["param"] == param
+    assert client.get("/props").json()["has_lens"] is False
+    assert "--engine transformers" in told(client, "/v1/lens", {"prompt": "a"})["message"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .. import _core, _renamed
 from .._errors import EngineError, again
 from ._costs import PassCosts
+from ._lens import Layers
 from ._session import InTurns, Session, as_session
 from ._trees import Evaluated, Read, by_rows, by_sessions
 
@@ -34,6 +35,8 @@ class Engine(ABC):
     """The most rows of one batch session; None: as many as memory holds."""
     beam_rows: int | None = 0
     """The most rows of one batch session with forks; 0: there is none; None: as many as memory holds."""
+    has_lens: bool = False
+    """Whether `lens` works."""
     tokenize: Callable[[str], list[int]] | None = None
     """The model's own tokenisation of a text, no special tokens added or recognised; None: there is none."""
     chat_template: str | Mapping[str, str] | None = None
@@ -138,6 +141,20 @@ class Engine(ABC):
         """
         by = by_rows if parents and self.beam_rows != 0 else by_sessions
         return by(self, prompt, parents, tokens, read)
+
+    def lens(self, tokens: Sequence[int], top: int = 5) -> Layers:
+        """What each layer of the model would say comes after these tokens. Where it `has_lens`.
+
+        Args:
+            tokens: at least one.
+            top: how many of the likeliest tokens of each layer.
+
+        Raises:
+            ContextFull: they do not fit.
+            EngineError: the engine does not see the layers.
+            TokenError: a token is not in the vocabulary.
+        """
+        raise EngineError(f"a {type(self).__name__} does not see the model's layers", help="use Transformers")
 
     def beam_session(self, rows: int | None = None, tokens: int | None = None) -> OldRows:
         """The form of 0.1: a batch session with forks, by `begin(prompts)` and `step(parents, tokens)`."""

@@ -179,8 +179,8 @@ class Completion(Answer):
         if known:
             logprobs = {
                 "tokens": [self._shown(event.token) for event, _, _ in known],
-                "token_logprobs": [_finite(found.model) for _, found, _ in known],
-                "top_logprobs": [{self._shown(token): _finite(p) for token, p in found.top} for _, found, _ in known],
+                "token_logprobs": [finite(found.model) for _, found, _ in known],
+                "top_logprobs": [{self._shown(token): finite(p) for token, p in found.top} for _, found, _ in known],
                 "text_offset": [offset for _, _, offset in known],
             }
         return {"index": at, "text": text, "logprobs": logprobs, "finish_reason": reason}
@@ -259,13 +259,13 @@ class Chat(Answer):
     def _entry(self, event: Token, found: LogProbs) -> Chunk:
         return {
             **self._likely(event.token, found.model),
-            "final_logprob": _finite(found.final),
+            "final_logprob": finite(found.final),
             "top_logprobs": [self._likely(token, p) for token, p in found.top],
             "final_top_logprobs": [self._likely(token, p) for token, p in found.final_top],
         }
 
     def _likely(self, token: int, logprob: float) -> Chunk:
-        return {"token": self._shown(token), "logprob": _finite(logprob), "bytes": list(self.vocabulary[token])}
+        return {"token": self._shown(token), "logprob": finite(logprob), "bytes": list(self.vocabulary[token])}
 
 
 class LlamaCompletion(Answer):
@@ -356,7 +356,7 @@ class LlamaCompletion(Answer):
         return made
 
     def _named(self, token: int, logprob: float) -> Chunk:
-        value = {"prob": math.exp(logprob)} if self._shows == "final" else {"logprob": _finite(logprob)}
+        value = {"prob": math.exp(logprob)} if self._shows == "final" else {"logprob": finite(logprob)}
         return {"id": token, "token": self._shown(token), "bytes": list(self.vocabulary[token]), **value}
 
 
@@ -368,6 +368,6 @@ def _inside(answer: Chunk, path: str) -> Any:
     return found
 
 
-def _finite(logprob: float) -> float:
+def finite(logprob: float) -> float:
     """A log-probability as JSON can say it."""
     return max(logprob, _IMPOSSIBLE)

@@ -131,6 +131,7 @@ class _Server:
             post("/completions", generate(service.llama_completion)),
             post("/apply-template", convert(service.template)),
             post("/v1/classify", self._classify),
+            post("/v1/lens", self._lens),
             post("/v1/trace", generate(service.trace)),
             post("/v1/allowed", convert(service.allowed)),
             post("/tokenize", convert(service.tokenize)),
@@ -347,14 +348,24 @@ class _Server:
             await asyncio.gather(wanted, left, return_exceptions=True)
 
     async def _classify(self, request: Request) -> Response:
-        body = await self._body(request)
-        asks: list[Callable[[], Chunk]] = await self._off_loop(lambda: self._service.classification(body))
+        found = await self._between_passes(request, self._service.classification)
+        return JSONResponse({"object": "list", "model": self._service.name, "data": found})
 
-        async def all_labels() -> list[Chunk]:
+    async def _lens(self, request: Request) -> Response:
+        (found,) = await self._between_passes(request, self._service.lens)
+        return JSONResponse(found)
+
+    async def _between_passes(
+        self, request: Request, read: Callable[[Mapping[str, Any]], list[Callable[[], Chunk]]]
+    ) -> list[Chunk]:
+        """What functions of a request find, which have the engine for themselves, one after another."""
+        body = await self._body(request)
+        asks: list[Callable[[], Chunk]] = await self._off_loop(lambda: read(body))
+
+        async def answers() -> list[Chunk]:
             return [await asyncio.wrap_future(self._scheduler.call(ask)) for ask in asks]
 
-        found = await self._unless_gone(request, all_labels())
-        return JSONResponse({"object": "list", "model": self._service.name, "data": found})
+        return await self._unless_gone(request, answers())
 
     async def _convert(self, request: Request, read: Callable[[Mapping[str, Any]], Any]) -> Response:
         body = await self._body(request)
@@ -382,6 +393,7 @@ class _Server:
                 "model_alias": self._service.name,
                 "chat_template": template if isinstance(template, str) else None,
                 "vocabulary_size": len(engine.vocabulary),
+                "has_lens": engine.has_lens,
             }
         )
 

@@ -154,6 +154,18 @@ def _bodies(limits: Limits) -> dict[str, tuple[str, Schema]]:
             "The tokens that may come next, as a node of their tree",
             _object({**allowed, "prefix": {"type": "string", "pattern": "^([0-9a-f]{2})*$"}}),
         ),
+        "/v1/lens": (
+            "What each layer of the model says comes next",
+            _object(
+                {
+                    "model": _STRING,
+                    "messages": messages,
+                    "prompt": {},
+                    "tokens": _TOKENS,
+                    "top": _whole(1, max(1, limits.logprobs), "Tokens of each layer."),
+                }
+            ),
+        ),
         "/tokenize": (
             "The tokens of a text",
             _object(

@@ -15,11 +15,11 @@ from .._errors import EngineError
 from .._generate import prepare
 from .._loop import checked_prompt
 from .._row import Row
-from ..engines import Engine
+from ..engines import ContextFull, Engine
 from ..engines._chat import MakeReader, Parts, respond, tools_asked
 from ..protocols import Protocol
 from . import _beams, _tools
-from ._answers import Answer, Chat, Chunk, Completion, LlamaCompletion
+from ._answers import Answer, Chat, Chunk, Completion, LlamaCompletion, finite
 from ._fields import SAMPLING, Fields, RequestError, constraint_asked, renamed
 from ._limits import Limits
 from ._responses import Responses, as_chat
@@ -199,23 +199,62 @@ class Service:
         tokens: Sequence[int] = () if decoder.is_finished else decoder.allowed().ids.tolist()
         return {"finished": decoder.is_finished, **children(self.engine.vocabulary, tokens, start)}
 
-    def _traced(self, fields: Fields) -> tuple[Row, int]:
-        """The row of a request that is traced, and how many tokens its output begins with."""
+    def lens(self, body: Mapping[str, Any]) -> list[Callable[[], Chunk]]:
+        """A request for what each layer of the model says comes after the `tokens` of an output: a function that finds
+        it, to be called while the engine does nothing else. Raises as `chat`."""
+        fields = Fields(body)
+        self._check_model(fields)
+        read, begun = self._read_traced(fields)
+        top = fields.whole("top", 5, 1, max(1, self.limits.logprobs))
+        fields.finish()
+        assert top is not None
+        if not self.engine.has_lens:
+            raise RequestError(
+                "this engine does not see the model's layers: start the server with --engine transformers"
+            )
+        tokens = checked_prompt([*read(), *begun], self.engine)
+        vocabulary = self.engine.vocabulary
+
+        def likely(token: int, logprob: float) -> Chunk:
+            data = vocabulary[token] if token < len(vocabulary) else b""
+            return {
+                "id": token,
+                "text": data.decode("utf-8", "replace"),
+                "bytes": data.hex(),
+                "logprob": finite(logprob),
+            }
+
+        def seen() -> Chunk:
+            try:
+                layers = self.engine.lens(tokens, top)
+            except ContextFull:
+                raise RequestError("the prompt and the tokens do not fit into the context", "tokens") from None
+            except EngineError as wrong:
+                raise RequestError(str(wrong)) from wrong
+            return {"layers": [[likely(*one) for one in layer] for layer in layers]}
+
+        return [seen]
+
+    def _read_traced(self, fields: Fields) -> tuple[Callable[[], list[int]], list[int]]:
+        """What reads the prompt of a request that is traced, and the tokens that its output begins with."""
         messages, prompt = fields.objects("messages", self.limits.messages), fields.take("prompt")
         if bool(messages) == (prompt is not None):
             raise RequestError("give either messages or a prompt", "messages")
         begun = fields.take("tokens", [])
         if not isinstance(begun, list) or not all(self._is_token(token) for token in begun):
             raise RequestError("tokens: give a list of token ids of the vocabulary", "tokens")
+        if messages:
+            return lambda: self._encoded(messages, lambda messages: (messages, ())), begun
+        return lambda: self._tokens(*self._prompts(prompt)), begun
+
+    def _traced(self, fields: Fields) -> tuple[Row, int]:
+        """The row of a request that is traced, and how many tokens its output begins with."""
+        read, begun = self._read_traced(fields)
         options = self._options(fields, None, _TRACED)
         options["max_tokens"] += len(begun)
         constraint = constraint_asked(fields, self._catalogues)
         fields.finish()
-        if messages:
-            tokens = self._encoded(messages, lambda messages: (messages, ()))
-        else:
-            tokens = self._tokens(*self._prompts(prompt))
-        (row,) = self._rows(tokens, constraint, 1, {**options, "trace": True, "heal": False})
+        (row,) = self._rows(read(), constraint, 1, {**options, "trace": True, "heal": False})
         try:
             row.begin_with(begun)
         except _core.TokenError as wrong:

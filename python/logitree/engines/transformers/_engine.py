@@ -14,12 +14,15 @@ from ... import _core
 from ..._errors import EngineError
 from ..._vocabulary import cut, model_name
 from .._cached import CachedEngine, check_sizes
+from .._lens import Layers
 from .._paths import folder_without_model, missing_model
-from .._session import Session
+from .._rows import checked_tokens
+from .._session import ContextFull, Session
 from .._tokenizer_engine import TokenizerEngine
 from .._trees import Evaluated, Read
 from ._continuations import tree_logits
 from ._forward import PASS_TOKENS_CPU, PASS_TOKENS_DEVICE, ModelCache, Runner, import_torch
+from ._lens import layers
 from ._rows import TransformersRows
 
 _MAX_CONTEXT = 10**9
@@ -42,6 +45,7 @@ class Transformers(CachedEngine, TokenizerEngine):
 
     n_batch: int
     beam_rows = None
+    has_lens = True
     _cached: ModelCache
 
     def __init__(
@@ -134,6 +138,17 @@ class Transformers(CachedEngine, TokenizerEngine):
     ) -> Evaluated:
         """In one pass after the prompt's, with a row for each leaf; docs of `Engine.tree_logits`."""
         return tree_logits(self, prompt, parents, tokens, read)
+
+    def lens(self, tokens: Sequence[int], top: int = 5) -> Layers:
+        """By the logit lens: each layer's state goes through the last normalisation and the output matrix.
+
+        Raises:
+            ContextFull, EngineError: as of `Engine.lens`; or the model's logits are made in another way.
+        """
+        if self.n_ctx is not None and len(tokens) > self.n_ctx:
+            raise ContextFull
+        checked_tokens(tokens, self.runner.vocabulary_size)
+        return layers(self.runner, self._new_cache(), tokens, top)
 
     def __repr__(self) -> str:
         return f"Transformers({self.name!r})"

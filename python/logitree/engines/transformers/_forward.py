@@ -96,9 +96,7 @@ class Runner:
 
     def run_all(self, ids: Any, cache: Any, mask: Any = None, *, keep: int = 0) -> tuple[Any, Any]:
         """As `run`, with the logits after each column, [R, L, V], or after the last `keep` of them at least."""
-        given: dict[str, Any] = {"input_ids": ids}
-        if self._cache_name is not None:
-            given |= {self._cache_name: cache, "use_cache": True}
+        given = self._given(ids, cache)
         if mask is not None:
             given["attention_mask"] = mask
             if self.takes_positions:
@@ -110,6 +108,21 @@ class Runner:
         if getattr(out, "logits", None) is None:
             raise EngineError(f"a {type(self.model).__name__} has no logits", help="load it with AutoModelForCausalLM")
         return out.logits, None if self._cache_name is None else getattr(out, self._cache_name, None)
+
+    def states(self, ids: Any, cache: Any) -> tuple[Any, Sequence[Any]]:
+        """As `run_all`, with the states [R, L, D] after the embedding and after each layer, the last one normalised, in
+        place of the cache."""
+        with import_torch().inference_mode():
+            out = self.model(**self._given(ids, cache), output_hidden_states=True)
+        if not getattr(out, "hidden_states", None):
+            raise EngineError(f"a {type(self.model).__name__} shows no states of its layers")
+        return out.logits, out.hidden_states
+
+    def _given(self, ids: Any, cache: Any) -> dict[str, Any]:
+        given = {"input_ids": ids}
+        if self._cache_name is not None:
+            given |= {self._cache_name: cache, "use_cache": True}
+        return given
 
 
 def to_host(logits: Any) -> npt.NDArray[np.float32]:

@@ -306,7 +306,23 @@ class Pane {
       this.replace(i, ...tokens.map(({ id, piece }) => () => unknown(id, hex(piece), "normal")));
     };
     return [h("form", { class: "replace", onsubmit: replace }, text, h("button", { class: "plain", type: "submit" }, "Replace"),
-      h("button", { class: "plain", type: "button", title: "Keep the output up to this token, and draw the rest again", onclick: () => this.replace(i + 1) }, "Draw the rest again"))];
+      h("button", { class: "plain", type: "button", title: "Keep the output up to this token, and draw the rest again", onclick: () => this.replace(i + 1) }, "Draw the rest again")), ...this.lens(i)];
+  }
+
+  /** What each layer of the model would have said in the place of token i, asked for when it is opened. */
+  lens(i) {
+    if (!hasLens) return [];
+    const place = h("div", {}, h("p", { class: "help" }, "Asking …"));
+    const load = async () => {
+      if (!details.open || details.dataset.asked) return;
+      details.dataset.asked = "1";
+      const records = this.records();
+      const body = { ...prompt(), tokens: records.slice(0, i).map((record) => record.id), top: 3 };
+      const found = await attempt(async () => (await post("v1/lens", body)).json());
+      place.replaceChildren(found ? layersTable(found.layers, records[i].id) : h("p", { class: "wrong" }, "The server has no answer."));
+    };
+    const details = h("details", { class: "lens", ontoggle: load }, h("summary", {}, "What each layer would say"), place);
+    return [details];
   }
 
   /** A new branch from token i on, which begins with the tokens that `makes` make of token i's record. */
@@ -378,6 +394,19 @@ const shownText = (child) => {
   return child.text.replaceAll(" ", "␣").replaceAll("\n", "↵").replaceAll("\t", "⇥").replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, (c) => `U+${c.codePointAt(0).toString(16).padStart(4, "0")}`);
 };
 
+/** A table of the likeliest tokens of each layer; `chosen`: the token that came. */
+const layersTable = (layers, chosen) => {
+  const share = (logprob) => `${(100 * Math.exp(logprob)).toFixed(logprob > Math.log(0.1) ? 0 : 1)} %`;
+  const cell = (one) => h("td", { class: one.id === chosen ? "on" : null, style: { "--p": Math.exp(one.logprob).toFixed(3) } },
+    h("span", { class: "path" }, shownText(one) || `token ${one.id}`), " ", h("span", { class: "count" }, share(one.logprob)));
+  const nameOf = (at) => (at === 0 ? "input" : at === layers.length - 1 ? "output" : String(at));
+  const rows = layers.map((layer, at) => h("tr", {}, h("th", { scope: "row" }, nameOf(at)), layer.map(cell))).reverse();
+  return h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Likeliest tokens by layer" },
+    h("table", {}, h("caption", {}, "The state after each layer, read as if it were the last one (logit lens)"),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Layer"), h("th", { scope: "col", colspan: layers[0].length }, "Likeliest tokens"))),
+      h("tbody", {}, rows)));
+};
+
 // -- the prompt
 
 const message = ({ role, content }) => {
@@ -405,7 +434,7 @@ const showPrompt = (value) => {
 
 // -- running
 
-let panes = [], model = "", controller = null;
+let panes = [], model = "", controller = null, hasLens = false;
 const status = (text) => { by("status").textContent = text; };
 
 /** Does something with the server; an error becomes the status line. */
@@ -524,6 +553,7 @@ const start = async () => {
   if (answer.status === 401) return askForKey();
   model = (await answer.json()).data[0].id;
   by("model").textContent = by("model").title = model;
+  hasLens = (await (await fetch("props", { headers })).json()).has_lens === true;
 };
 
 setPanes(1);
