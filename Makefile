@@ -124,7 +124,7 @@ bench-sglang:  ## SGLang's grammar backends beside ours (in .venv-sglang)
 
 test-engines:  ## the tests that need the peer libraries (several GB, in .venv-engines)
 	@$(ready) engines
-	.venv-engines/bin/python -m pytest -m peers --ignore=tests/engines/test_ray_docs.py
+	.venv-engines/bin/python -m pytest -n 2 --dist loadfile -m peers --ignore=tests/engines/test_ray_docs.py
 
 test-vllm:  ## the tests with vLLM itself, its server among them (12 GB, in .venv-vllm)
 	@$(ready) vllm

@@ -16,7 +16,11 @@ from protocol_texts import read, rendered, spelled, vocabulary
 
 jsonschema = pytest.importorskip("jsonschema")
 
-KEYED = [one for one in PROTOCOLS if one.calls and one.calls.pairs and len(one.calls.pairs.ways) == 1]
+KEYED = [
+    one
+    for one in PROTOCOLS
+    if one.calls and one.calls.pairs and len(one.calls.pairs.ways) == 1 and not one.calls.pairs.nested
+]
 DEFS = {"o": {"anyOf": [{"const": "x"}, {"type": "null"}]}}
 SCHEMAS: list[Any] = [
     {"type": ["string", "null"]},
@@ -103,7 +107,12 @@ def test_values_that_may_be_texts_have_both_forms(protocol: Protocol, schema: An
     is_text = not any(oracle.is_valid(value) for value in OTHERS)
     for value in VALUES:
         tokens = spelled(called(protocol, value), vocab, random.Random(0), markers=True)
-        is_allowed = constraint.matcher(vocab).validate(tokens) == len(tokens)
+        matcher = constraint.matcher(vocab)
+        is_allowed = matcher.validate(tokens) == len(tokens)
+        if is_allowed:
+            # Where the markers are text, the rest may be inside of a text of JSON.
+            matcher.accept_many(tokens)
+            is_allowed = matcher.is_accepting
         wanted = expected(value, oracle, protocol)
         # A bracket without its end would take the end of the value with it.
         unclosed = value == '["a' and not is_text
@@ -136,6 +145,86 @@ def test_drawn_values_are_valid(protocol: Protocol) -> None:
                 continue
             (call,) = protocol.parse(begin + written + end, tools=tools).tool_calls
             assert oracle.is_valid(call.arguments["a"]), (written, call)
+
+
+def test_nested_elements_mean_what_their_schema_says() -> None:
+    protocol = Protocol.named("minimax_m3")
+    place = {"type": "object", "properties": {"name": {"type": "string"}, "at": {"$ref": "#/$defs/point"}}}
+    point = {"type": "array", "items": {"type": "number", "multipleOf": 0.5}, "maxItems": 3}
+    properties = {
+        "places": {"type": "array", "items": {"anyOf": [place, {"type": "integer", "minimum": 0}]}},
+        "pair": {"type": "array", "prefixItems": [{"type": "string"}, {"type": "boolean"}], "items": False},
+        "free": {"type": ["string", "number", "null"]},
+        "item": {"type": "object", "properties": {"item": {"type": "string"}}},
+    }
+    schema = {"type": "object", "properties": properties, "required": ["places"], "$defs": {"point": point}}
+    tools = {"f": schema}
+    values = {
+        "places": [
+            [],
+            [7],
+            [{}],
+            [{"name": ""}, 3, {"name": "1", "at": []}],
+            [{"at": [1.5]}, {"name": "a\n]<x", "at": [0, 2]}],
+        ],
+        "pair": [[], ["true"], ["", False], ["null", True]],
+        "free": ["", "x", 3, None, "3a", "</free>"],
+        "item": [{}, {"item": ""}, {"item": "item"}],
+    }
+    rng = random.Random(5)
+    for kind in ("control", "text"):
+        vocab = vocabulary(protocol, kind)
+        constraint = protocol.constraint(tools=tools, tool_choice="required")
+        for _ in range(200):
+            arguments = {key: rng.choice(some) for key, some in values.items() if key == "places" or rng.random() < 0.6}
+            pieces = rendered(protocol, None, "", [("f", arguments)])
+            tokens = [
+                id for text, marks in pieces for id in spelled(text, vocab, rng, markers=marks and kind != "text")
+            ]
+            assert constraint.matcher(vocab).validate(tokens) == len(tokens), arguments
+            (call,) = read(protocol, vocab, [tokens], tools=tools).tool_calls
+            assert (call.name, call.arguments) == ("f", arguments)
+    # Without a schema a list is what has items alone.
+    (call,) = protocol.parse(
+        "".join(text for text, _ in rendered(protocol, None, "", [("g", {"a": [1, {"b": "x"}]})]))
+    ).tool_calls
+    assert call.arguments == {"a": [1, {"b": "x"}]}
+
+
+@pytest.mark.parametrize(
+    "broken", ["</city>", "<city>", "<a", "]<]minimax[>[</x>", "]<]minimax[>[<x>", "]<]minimax[>[>"]
+)
+def test_elements_that_do_not_fit_are_content(broken: str) -> None:
+    protocol = Protocol.named("minimax_m3")
+    whole = "".join(text for text, _ in rendered(protocol, None, "", [("f", {"city": ["§"]})]))
+    found = protocol.parse(whole.replace("§", broken))
+    if broken.startswith("]<]"):
+        assert (found.tool_calls, found.content) == ((), whole.replace("§", broken))
+        assert "malformed" in found.parts[0].note
+    else:
+        assert [call.arguments for call in found.tool_calls] == [{"city": [broken]}]
+
+
+def test_a_model_that_does_not_reason_may_say_so() -> None:
+    protocol = Protocol.named("minimax_m3")
+    for kind in ("control", "text"):
+        vocab = vocabulary(protocol, kind)
+        for reasoning, text, is_allowed in (
+            (None, "</mm:think>ab", True),
+            (None, "<mm:think>r</mm:think>ab", True),
+            (None, "ab", True),
+            (0, "</mm:think>ab", True),
+            (0, "<mm:think>r</mm:think>ab", False),
+            (True, "</mm:think>ab", False),
+            (None, "<mm:think>r</mm:think></mm:think>ab", False),
+        ):
+            tokens = spelled(text, vocab, random.Random(1), markers=kind != "text")
+            matcher = protocol.constraint(["ab"], reasoning=reasoning).matcher(vocab)
+            assert (matcher.validate(tokens) == len(tokens)) == is_allowed, (kind, reasoning, text)
+            if is_allowed:
+                found = read(protocol, vocab, [tokens])
+                assert found.content == "ab"
+                assert bool(found.reasoning) == ("r" in text)
 
 
 LITERALS = [

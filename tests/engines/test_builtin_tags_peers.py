@@ -47,6 +47,7 @@ MODELS = [
     "llama",
     "mimo",
     "minimax",
+    "minimax_m3",
     "qwen_3",
     "qwen_3_5",
     "qwen_3_coder",
@@ -84,8 +85,3 @@ def test_the_tag_of_a_model_has_xgrammars_texts(model: str, choice: str, reasoni
 def test_one_call_of_one_tool_has_xgrammars_texts(model: str) -> None:
     choice = {"type": "function", "function": {"name": "time"}}
     same(requested(model, tool_choice=choice, parallel_tool_calls=False, any_order=False), model)
-
-
-def test_the_tag_whose_ends_name_the_key_is_an_error() -> None:
-    with pytest.raises(lt.ConstraintError, match="minimax_m3_xml"):
-        lt.Grammar.structural_tag(requested("minimax_m3"))

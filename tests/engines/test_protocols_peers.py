@@ -9,6 +9,7 @@ import pytest
 
 import logitree as lt
 from logitree.protocols import Protocol
+from protocol_texts import paired
 
 pytestmark = pytest.mark.peers
 xgrammar = pytest.importorskip("xgrammar")
@@ -33,6 +34,7 @@ THEIRS = {
     "glm_4_7": "glm_4_7",
     "exaone_4": "exaone",
     "mimo": "mimo",
+    "minimax_m3": "minimax_m3",
 }
 """Our names by those of XGrammar, where both write the same form."""
 
@@ -44,12 +46,8 @@ def call(protocol: Protocol, name: str, arguments: dict[str, Any]) -> str:
     if calls.pairs is None:
         written = json.dumps(arguments)
     else:
-        form, written = calls.pairs, ""
-        for key, value in arguments.items():
-            if isinstance(value, str):
-                written += form.begin + key + (form.text_middle or form.middle) + value + form.end
-            else:
-                written += form.begin + key + form.middle + json.dumps(value) + form.end
+        pieces = [piece for key, value in arguments.items() for piece in paired(calls.pairs, key, value)]
+        written = "".join(text for text, _ in pieces)
     head = calls.before + calls.begin + calls.head + name + calls.middle.replace("{number}", "0")
     return head + written + calls.tail + calls.end
 

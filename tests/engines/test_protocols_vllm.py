@@ -55,6 +55,7 @@ PARSERS: dict[str, tuple[str, str | None]] = {
     "glm_4_5": ("glm45", "glm45"),
     "glm_4_7": ("glm47", "glm47"),
     "minimax_m2": ("minimax_m2", "minimax_m2"),
+    "minimax_m3": ("minimax_m3", "minimax_m3"),
     "seed_oss": ("seed_oss", "seed_oss"),
     "longcat": ("longcat", None),
     "tool_calls_list": ("jamba", None),
@@ -83,7 +84,8 @@ PARSERS: dict[str, tuple[str, str | None]] = {
 }
 """Our names, and those of vLLM's parsers of calls and of reasoning.
 
-Left out: functiongemma, whose parser drops numbers; functools, whose calls phi4_mini_json ends at the first `]` in a
+Left out: functiongemma, whose parser drops numbers; minicpm_5, whose parser takes white space off texts and reads
+digits as a number where the schema has texts; functools, whose calls phi4_mini_json ends at the first `]` in a
 text; hunyuan_3, whose markers hy_v3 looks for without `:opensource` unless the tokenizer says so; the reasoning of
 step_3, to which `<think>` belongs there, and of olmo_3, whose parser looks for tokens of its own vocabulary.
 """

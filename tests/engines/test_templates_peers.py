@@ -21,8 +21,9 @@ pytestmark = pytest.mark.peers
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 
 PATHS = llama_templates()
-UNESCAPED = {"LFM2.5-8B-A1B"}
-"""Templates that put texts between quotes as they are: one with a quote or a backslash in it has several readings."""
+LOSSY = {"LFM2.5-8B-A1B", "MiniMax-M3"}
+"""Templates that put texts between quotes as they are: one with a quote or a backslash in it has several readings; and
+one that leaves out what is null."""
 needs_templates = pytest.mark.skipif(not PATHS, reason="make test-engines fetches llama.cpp's chat templates")
 
 
@@ -41,7 +42,7 @@ def test_the_table_of_the_documents_is_what_comes_out() -> None:
     whole = [row for row in rows if row[3:5] == [str(template_docs.TURNS)] * 2]
     assert len(whole) >= 60
     assert all(row[5] for row in rows if row not in whole)
-    assert {row[0] for row in rows if row not in whole and row[1] != "-"} == UNESCAPED
+    assert {row[0] for row in rows if row not in whole and row[1] != "-"} == LOSSY
 
 
 @needs_templates
@@ -87,7 +88,7 @@ def test_turns_are_allowed_where_markers_are_tokens(found: dict[Path, Protocol |
             tokens, kinds=kinds, end_tokens=list(range(len(tokens) - len(ends), len(tokens)))
         )
         for turn in template_docs.turns(source, protocol, 10):
-            several = path.stem in UNESCAPED
+            several = path.stem in LOSSY
             if several and (turn.mismatch(protocol, probe_tools()) or turn.refusal(protocol, probe_tools())):
                 continue
             begun = turn.begun(protocol)

@@ -10,6 +10,7 @@ from typing import Any
 
 import logitree as lt
 from logitree.protocols import PartEnd, PartStart, PartText, Protocol, Response, ToolCall
+from logitree.protocols._protocol import Pairs
 
 WEATHER = {
     "type": "object",
@@ -93,12 +94,21 @@ def some_arguments(rng: random.Random, protocol: Protocol) -> dict[str, Any]:
     calls = protocol.calls
     assert calls is not None
     inner = [*protocol.markers, *FRAGMENTS, '"}}', calls.tail, calls.end, *protocol.turn_end]
-    end = [] if calls.pairs is None else [calls.pairs.end.strip(), *protocol.turn_end]
+    pairs = calls.pairs
+    end = (
+        []
+        if pairs is None
+        else [pairs.tag if pairs.nested else pairs.quotes[1] or pairs.end.strip(), *protocol.turn_end]
+    )
     if calls.quote:
         end = [calls.quote, calls.trigger, calls.tail.removeprefix("}"), *protocol.turn_end]
 
     def text() -> str:
-        return some_text(rng, end) if calls.quote else "".join(rng.choice(inner) for _ in range(rng.randrange(5)))
+        return (
+            some_text(rng, end)
+            if calls.quote or (pairs is not None and pairs.nested)
+            else "".join(rng.choice(inner) for _ in range(rng.randrange(5)))
+        )
 
     city = text() if calls.pairs is None else some_text(rng, end)
     made: dict[str, Any] = {"city": city}
@@ -142,6 +152,20 @@ def unquoted(value: Any, quote: str) -> Pieces:
     return [(begin, False), *inner, (end, False)]
 
 
+def paired(pairs: Pairs, key: str, value: Any) -> Pieces:
+    """A key and its value as a form of pairs writes them."""
+    kind, end = kind_of(value), pairs.end.replace("{key}", key)
+    begin = pairs.begin + key + next(middle for kinds, middle in pairs.ways if kind in kinds)
+    if pairs.nested and isinstance(value, list | dict):
+        inner = value.items() if isinstance(value, dict) else [("item", one) for one in value]
+        return [(begin, True), *(piece for name, one in inner for piece in paired(pairs, name, one)), (end, True)]
+    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    opening, closing = (
+        pairs.quotes if isinstance(value, str) and any(map(value.__contains__, pairs.quoted)) else ("", "")
+    )
+    return [(begin + opening, True), (written, False), (closing + end, True)]
+
+
 def rendered(
     protocol: Protocol, reasoning: str | None, content: str, calls: Sequence[tuple[str, dict[str, Any]]]
 ) -> Pieces:
@@ -169,10 +193,7 @@ def rendered(
             made.append((json.dumps(arguments, ensure_ascii=False), False))
         else:
             for key, value in arguments.items():
-                written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-                kind = kind_of(value)
-                middle = next(middle for kinds, middle in form.pairs.ways if kind in kinds)
-                made += [(form.pairs.begin + key + middle, True), (written, False), (form.pairs.end, True)]
+                made += paired(form.pairs, key, value)
         made.append((form.tail, True))
     if calls:
         assert form is not None

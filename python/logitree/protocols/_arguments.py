@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -42,14 +43,29 @@ def keyed_arguments(
             cannot write, with the place.
     """
     end = pairs.end.rstrip()
-    form = {
+    space = [] if end == pairs.end else [{"spaces": _MAX_SPACE}]
+    middles: list[dict[str, Any]] = [{"types": types, "parts": parts(middle)} for types, middle in pairs.ways]
+    form: dict[str, Any] = {
         "begin": parts(pairs.begin),
-        "middles": [{"types": types, "parts": parts(middle)} for types, middle in pairs.ways],
-        "end": parts(end) + ([] if end == pairs.end else [{"spaces": _MAX_SPACE}]),
+        "middles": middles,
+        "end": [*parts(end), *space],
         "excludes": [pairs.end.strip(), *ends],
         "named_only": True,
         "python": pairs.python or "nothing",
     }
+    if pairs.nested:
+        before, _, after = end.partition("{key}")
+        form |= {"end": [*parts(before), "key", *parts(after), *space], "excludes": [pairs.tag, *ends]}
+        form |= {"item_key": "item"}
+        middles[:] = [
+            {"types": TYPES[:4], "parts": parts(pairs.middle)},
+            {"types": TYPES[4:], "parts": parts(pairs.middle), "is_nested": True},
+        ]
+    if pairs.quotes[0]:
+        begin, close = pairs.quotes
+        middles[0]["excludes"] = [*pairs.quoted, *ends]
+        quoted = {"types": TYPES[:1], "parts": parts(pairs.middle + begin), "excludes": [close, *ends]}
+        middles.append({**quoted, "end": [*parts(close + end), *space]})
     return Grammar._arguments([(tool.name, tool.schema) for tool in tools], json.dumps(form), **options)
 
 
@@ -157,6 +173,51 @@ class _Unquoted:
                 return made
 
 
+@dataclass
+class Element:
+    """A key or an item with what is in it."""
+
+    key: str
+    texts: list[str] = field(default_factory=list)
+    """What is in it that is no element."""
+    elements: list[Element] = field(default_factory=list)
+
+    def value(self, schema: Any, root: Mapping[str, Any], loaded: Callable[[str], tuple[str, Any, bool]]) -> Any:
+        """What it means under its schema, None: there is none. `loaded`: a text as it is shown, what it is as JSON, and
+        whether it is."""
+        found = resolved(schema, root) if isinstance(schema, Mapping) else {}
+        kinds = found.get("type", ())
+        kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
+        text = "".join(self.texts)
+        if not self.elements:
+            shown, made, is_json = loaded(text)
+            reader = None if schema is None else Reader(schema, root)
+            if reader is not None and not text.strip():
+                return reader.blank(shown)
+            return (made if is_json else shown) if reader is None else reader(shown, made, is_json)
+        is_list = "array" in kinds or ("object" not in kinds and all(one.key == "item" for one in self.elements))
+        if is_list:
+            places = range(len(self.elements))
+            inner = [
+                _below(found, root, "prefixItems", place) or _below(found, root, "items", None) for place in places
+            ]
+            return [one.value(of, root, loaded) for one, of in zip(self.elements, inner, strict=True)]
+        return {one.key: one.value(_below(found, root, "properties", one.key), root, loaded) for one in self.elements}
+
+
+def _below(schema: Mapping[str, Any], root: Mapping[str, Any], keyword: str, place: str | int | None) -> Any:
+    """The schema of a property or an item, of the schema itself or of one of its parts; None where there is none."""
+    own = schema.get(keyword)
+    if place is not None and own is not None:
+        is_there = place in own if isinstance(own, Mapping) else isinstance(place, int) and place < len(own)
+        own = own[place] if is_there else None
+    if own is not None:
+        return own
+    parts = [part for name in ("allOf", "anyOf", "oneOf") for part in schema.get(name, ())]
+    found = (_below(resolved(part, root), root, keyword, place) for part in parts if isinstance(part, Mapping))
+    return next((one for one in found if one is not None), None)
+
+
 class Reader:
     """What a value without quotes means under its schema: what is valid as something other than a text is that,
     everything else is the text."""
@@ -183,6 +244,16 @@ class Reader:
     def _others(self) -> Grammar | None:
         """What is no text."""
         return self._of(TYPES[1:])
+
+    def blank(self, written: str) -> Any:
+        """What an element means that has nothing in it but white space."""
+        for value, of in ((written, self._of(["string"])), ([], self._others), ({}, self._others)):
+            try:
+                if of is not None and of.matches(json.dumps(value)):
+                    return value
+            except LogitreeError:  # it has no value at all
+                continue
+        return written
 
     def __call__(self, written: str, loaded: Any, is_json: bool) -> Any:
         """The value of a text that JSON reads as `loaded`, where it reads it."""

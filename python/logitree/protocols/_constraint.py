@@ -204,23 +204,24 @@ class _Writer:
         rest, block = self._rest(), self.protocol.reasoning
         if block is None:
             return rest
-        follows = self._following(block)
+        follows, skipped = self._following(block), self.literal(block.skipped)
+        unless = skipped and skipped.optional()
         if after:
             # The matcher of the budget has read the end, and what comes before an answer where that may be.
             if self.of._answer is not None and len(self.marks.bound(block.begin)) == 1:
                 return rest
-            return joined(follows if begun or follows is None else follows.optional(), rest)
+            return joined(follows if begun or follows is None else follows.optional(), unless, rest)
         reasoning = self.of.reasoning
         if reasoning is not None and not reasoning:
             if begun is None:
-                return rest
+                return joined(unless, rest)
             return joined(reduce(or_, [joined(self.literal(end)) for end in begun.ends]), follows, rest)
         if begun:
             return joined(reduce(or_, [self.until(end, self.stops) for end in begun.ends]), follows, rest)
         before = self.literal(block.before)
         ways = [joined(self.literal(way.begin), self.until(way.end, self.stops)) for way in block.ways]
         whole = joined(before and before.optional(), reduce(or_, ways), follows)
-        return (whole if reasoning else whole.optional()) + rest
+        return (whole if reasoning else (whole if skipped is None else whole | skipped).optional()) + rest
 
     def _following(self, block: Block) -> Grammar | None:
         """What comes between reasoning and the rest. Free text has any white space itself."""

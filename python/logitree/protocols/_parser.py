@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from .._core import StateError, Vocabulary
 from .._errors import error
-from ._arguments import Reader, read_unquoted
+from ._arguments import Element, Reader, read_unquoted
 from ._forms import MAX_BEGINNING, bare, forms
 from ._marks import ANY_TOKEN, TOKEN_CHARACTERS, Marks
 from ._numbers import DECODER
@@ -108,7 +108,7 @@ class Parser:
         self._bare_form = None if protocol.calls is None else bare(protocol.calls)
         self._actions = self._triggers()
         reasoning = protocol.reasoning
-        only_first = reasoning.begins if reasoning and not protocol.content else ()
+        only_first = (*reasoning.begins, reasoning.skipped) if reasoning and not protocol.content else ()
         later = set(self._actions) - {marks.bound(begin) for begin in only_first}
         self._first, self._later = _Search(self._actions), _Search(later)
         self._machine = self._run(marks.begun(prompt) is not None if begun is None else begun)
@@ -222,6 +222,8 @@ class Parser:
         if protocol.reasoning is not None and "reasoning" not in self._without:
             for begin in protocol.reasoning.begins:
                 actions[bound(begin)] = self._inside
+        if protocol.reasoning is not None and protocol.reasoning.skipped:
+            actions.setdefault(bound(protocol.reasoning.skipped), self._nothing)
         for block in reversed(protocol.content):  # of two with the same begin the answer's
             actions[bound(block.begin)] = lambda block=block: self._framed(block)  # type: ignore[misc]
         if protocol.calls is not None and "tool_call" not in self._without:
@@ -484,7 +486,8 @@ class Parser:
             read = yield from self._object()
             tails = [tail := tail.removeprefix("}")]
         elif calls.pairs is not None:
-            read = yield from self._keyed(calls.middle, tails)
+            read_pairs = self._nested if calls.pairs.nested else self._keyed
+            read = yield from read_pairs(calls.middle, tails)
         else:
             read = yield from self._named(middles)
         if read is None:
@@ -742,29 +745,84 @@ class Parser:
                 text = reader is not None and reader.is_text
             value: list[str] = []
             quote, first = "", ""
+            before = len(self._raw)
+            is_quoted = bool(pairs.quotes[0]) and (yield from self._expect([bound(pairs.quotes[0]), ""])) == 0
+            self._emit("".join(self._raw[before:]))
+            ended = search if not is_quoted else _Search([bound(pairs.quotes[1]) + end.strip(), *self._inner_enders])
             is_json = not text if reader is None else not reader.may_be_text
             while True:
                 start = len(self._pieces)
-                if (yield from self._until(search)) != end.strip():
+                found = yield from self._until(ended)
+                if found is None or found in self._inner_enders:
                     return None
                 read = "".join(self._pieces[start:])
                 value.append(read)
                 first = first or read.lstrip()[:1]
                 quote = _quote_after(read, quote, "\"'" if pairs.python == "literals" else '"')
-                self._emit(self._take(len(end.strip())))
+                self._emit(self._take(len(found)))
                 # Inside of a text of JSON it is no end.
-                if text or not quote or not (is_json or first in ("[", "{")):
+                if is_quoted or text or not quote or not (is_json or first in ("[", "{")):
                     break
                 value.append(end.strip())
             written = "".join(value)
             if end.startswith("\n"):
                 written = written.removesuffix("\n")
+            if is_quoted:
+                arguments[key] = self._marks.shown(written)
+                continue
             made, is_json = (None, False) if text else self._value(written)
             shown = self._marks.shown(written)
             if reader is not None:
                 arguments[key] = reader(shown, made, is_json)
             else:
                 arguments[key] = made if is_json else shown
+
+    def _nested(self, middle: str, tails: Sequence[str]) -> Machine:
+        """Reads a name and its arguments as elements, tail included."""
+        bound, calls = self._marks.bound, self.protocol.calls
+        assert calls is not None
+        assert calls.pairs is not None
+        name = yield from self._word(lambda character: _NAME.match(character) is None)
+        if name is None or (yield from self._expect([bound(middle).replace("{name}", name)])) < 0:
+            return None
+        self._begin("tool_call", name)
+        tag = bound(calls.pairs.tag)
+        search = _Search([tag, *self._inner_enders])
+        ends = [end.strip().removeprefix(tag) for end in tails]
+        open_elements = [Element(name)]
+        while True:
+            start = len(self._pieces)
+            if (yield from self._until(search)) != tag:
+                return None
+            innermost = open_elements[-1]
+            innermost.texts.append("".join(self._pieces[start:]))
+            before = len(self._raw)
+            self._take(len(tag))
+            found = yield from self._word(lambda character: character == ">")
+            if found is None or (yield from self._expect([">"])) < 0 or found[0] != "<":
+                return None
+            key = found.removeprefix("</")
+            if len(open_elements) == 1 and found + ">" in ends:
+                yield from self._skip("\n")
+                root = self._tools.get(name, {})
+                return name, {one.key: self._element(one, root) for one in innermost.elements}
+            self._emit("".join(self._raw[before:]))
+            if key == found:
+                if len(open_elements) == MAX_DEPTH:
+                    return None
+                innermost.elements.append(Element(found[1:]))
+                open_elements.append(innermost.elements[-1])
+            elif len(open_elements) > 1 and key == innermost.key:
+                open_elements.pop()
+            else:
+                return None
+
+    def _element(self, element: Element, root: Any) -> Any:
+        """What an argument means that is written as an element."""
+        root = root if isinstance(root, dict) else {}
+        declared = root.get("properties", {})
+        schema = declared.get(element.key) if isinstance(declared, dict) else None
+        return element.value(schema, root, lambda text: (self._marks.shown(text), *self._value(text)))
 
     def _reader(self, name: str, key: str) -> Reader | None:
         """What reads the value of a tool's argument; None for one that no schema describes."""

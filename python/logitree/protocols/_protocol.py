@@ -38,6 +38,8 @@ class Block:
     """White space that a model may write before it."""
     also: tuple[tuple[str, str], ...] = ()
     """Further markers in pairs, a begin and its end. A parser takes any of the ends."""
+    skipped: str = ""
+    """What a model may write in its place."""
 
     @property
     def ways(self) -> tuple[Block, ...]:
@@ -71,6 +73,17 @@ class Pairs:
     """What comes between key and value where the value is a text; empty: `middle`, too."""
     python: Literal["", "words", "literals"] = ""
     """Whether a value may be `True`, `False` or `None`, or any of Python's literals, as well as JSON's."""
+    nested: bool = False
+    """Whether objects and arrays are such pairs too, an item with the key `item`. `{key}` in `end` is the key then."""
+    quotes: tuple[str, str] = ("", "")
+    """What a text is between that contains one of `quoted`; empty: texts are as they are."""
+    quoted: tuple[str, ...] = ()
+    """What no text contains that has no quotes."""
+
+    @property
+    def tag(self) -> str:
+        """What every element begins with where pairs are `nested`, before its bracket."""
+        return self.begin.removesuffix("<")
 
     @property
     def ways(self) -> tuple[tuple[tuple[str, ...], str], ...]:

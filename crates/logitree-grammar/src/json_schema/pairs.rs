@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 pub struct PairForm {
     /// Before a key.
     pub begin: Vec<MarkerPart>,
-    /// Between a key and its value: one way for the types that it says, and only one for each type.
+    /// Between a key and its value: one way for the types that it says.
     pub middles: Vec<PairMiddle>,
     /// After a value, where the way in which it was introduced has no end of its own.
     pub end: Vec<MarkerPart>,
@@ -44,6 +44,9 @@ pub struct PairForm {
     /// What an item of an array begins with, before the middle without its first character; where arrays are no JSON.
     #[serde(default)]
     pub item: Option<String>,
+    /// The key of an item, where items are written as pairs are.
+    #[serde(default)]
+    pub item_key: Option<String>,
     /// Which values may be written as Python writes them, as well as in JSON.
     #[serde(default)]
     pub python: PythonValues,
@@ -59,6 +62,8 @@ pub enum MarkerPart {
     Blank,
     /// At most so many spaces and new lines.
     Spaces(u32),
+    /// The key of the pair once more, in what comes after its value.
+    Key,
     /// A whole token.
     Token(#[serde(with = "one_token")] TokenNames),
 }
@@ -90,6 +95,9 @@ pub struct PairMiddle {
     /// Whether an object or array after it is written in the same form, and not in JSON.
     #[serde(default)]
     pub is_nested: bool,
+    /// What no text after it contains, instead of what the form excludes.
+    #[serde(default)]
+    pub excludes: Option<Vec<String>>,
 }
 
 mod one_token {
@@ -134,7 +142,10 @@ const NO_TEXT: [&str; 5] = ["null", "boolean", "number", "array", "object"];
 
 /// The names of the forms.
 pub const PAIR_FORMS: &str =
-    "qwen_xml, minimax_xml, deepseek_xml, deepseek_v4_1_xml, glm_xml, kimi_k3_xml, cohere_xml";
+    "qwen_xml, minimax_xml, minimax_m3_xml, deepseek_xml, deepseek_v4_1_xml, glm_xml, kimi_k3_xml, cohere_xml";
+
+/// What every tag of MiniMax M3 begins with.
+const MINIMAX: &str = "]<]minimax[>[";
 
 fn text(text: &str) -> Vec<MarkerPart> {
     vec![MarkerPart::Text(text.into())]
@@ -142,7 +153,7 @@ fn text(text: &str) -> Vec<MarkerPart> {
 
 fn middle(types: &[&str], part: &str) -> PairMiddle {
     let types = types.iter().map(|&name| name.into()).collect();
-    PairMiddle { types, parts: text(part), end: None, is_nested: false }
+    PairMiddle { types, parts: text(part), end: None, is_nested: false, excludes: None }
 }
 
 impl PairForm {
@@ -160,6 +171,7 @@ impl PairForm {
             may_break_off: true,
             has_entities: false,
             item: None,
+            item_key: None,
             python: PythonValues::Nothing,
         };
         let deepseek = |parameter: &str| PairForm {
@@ -201,8 +213,29 @@ impl PairForm {
                     ..plain("<cofl:value name=\"", middles, "</cofl:value>")
                 }
             }
+            "minimax_m3_xml" => {
+                let nested = PairMiddle { is_nested: true, ..middle(&["array", "object"], ">") };
+                let end = format!("{MINIMAX}</");
+                PairForm {
+                    end: vec![MarkerPart::Text(end), MarkerPart::Key, MarkerPart::Text(">".into())],
+                    excludes: vec![MINIMAX.into()],
+                    named_only: true,
+                    item_key: Some("item".into()),
+                    ..plain(
+                        &format!("{MINIMAX}<"),
+                        vec![middle(&["null", "boolean", "number", "string"], ">"), nested],
+                        MINIMAX,
+                    )
+                }
+            }
             _ => return None,
         })
+    }
+
+    /// Whether what comes after a value names its key.
+    pub(crate) fn ends_with_key(&self) -> bool {
+        let ends = self.middles.iter().filter_map(|middle| middle.end.as_ref());
+        ends.chain([&self.end]).flatten().any(|part| *part == MarkerPart::Key)
     }
 
     /// What is wrong with the form itself, or with a schema in it, as far as its own keywords say it.
@@ -249,6 +282,8 @@ impl PairForm {
                 && keywords.in_place().is_empty()
         };
         types == TypeSet::ALL.0
+            && self.middles.iter().all(|middle| middle.excludes.is_none())
+            && !self.ends_with_key()
             && whole.in_place().is_empty()
             && whole.pattern_properties.is_empty()
             && whole.properties.iter().all(|&(_, id)| is_written(id))
@@ -267,7 +302,7 @@ impl PairForm {
         for parts in [&self.begin, &self.end].into_iter().chain(ends()).chain(middles()) {
             let is_some = |part: &MarkerPart| match part {
                 MarkerPart::Text(text) => !text.is_empty(),
-                MarkerPart::Token(_) => true,
+                MarkerPart::Token(_) | MarkerPart::Key => true,
                 MarkerPart::Blank | MarkerPart::Spaces(_) => false,
             };
             let is_needed = self.separator.is_empty() && !parts.iter().any(is_some);
@@ -275,7 +310,18 @@ impl PairForm {
                 return wrong(format!("a marker of a form of pairs has {} parts", parts.len()));
             }
         }
-        if self.excludes.iter().any(String::is_empty) {
+        if self.begin.iter().chain(middles().flatten()).any(|part| *part == MarkerPart::Key) {
+            return wrong("a form of pairs names the key where it has not come, or has just come".into());
+        }
+        if self.ends_with_key() && !self.named_only {
+            return wrong(
+                "a form of pairs names the key after a value, and the schema need not name it".into(),
+            );
+        }
+        let mut excluded = self.middles.iter().filter_map(|middle| middle.excludes.as_ref());
+        if excluded.any(|some| some.iter().any(String::is_empty))
+            || self.excludes.iter().any(String::is_empty)
+        {
             return wrong("a form of pairs excludes the empty text, and so every text".into());
         }
         let is_text = |parts: &Vec<MarkerPart>| matches!(parts.first(), Some(MarkerPart::Text(text)) if !text.is_empty());
@@ -316,7 +362,7 @@ impl PairForm {
             self.middles.iter().flat_map(|middle| middle.parts.iter().chain(middle.end.iter().flatten()));
         self.begin.iter().chain(middles).chain(&self.end).filter_map(|part| match part {
             MarkerPart::Token(names) => Some(names),
-            MarkerPart::Text(_) | MarkerPart::Blank | MarkerPart::Spaces(_) => None,
+            MarkerPart::Text(_) | MarkerPart::Blank | MarkerPart::Spaces(_) | MarkerPart::Key => None,
         })
     }
 }

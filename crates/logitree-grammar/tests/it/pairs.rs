@@ -205,6 +205,104 @@ fn keys_without_quotes() {
     }
 }
 
+/// The arguments as MiniMax M3's template writes them, in pieces: an element for each key and item.
+fn elements(value: &Value, pieces: &mut Vec<String>) {
+    let mut element = |name: &str, inner: &Value| {
+        pieces.push(format!("]<]minimax[>[<{name}>"));
+        elements(inner, pieces);
+        pieces.push(format!("]<]minimax[>[</{name}>"));
+    };
+    match value {
+        Value::Object(pairs) => pairs.iter().for_each(|(key, inner)| element(key, inner)),
+        Value::Array(items) => items.iter().for_each(|item| element("item", item)),
+        Value::String(text) => pieces.push(text.clone()),
+        other => pieces.push(other.to_string()),
+    }
+}
+
+#[test]
+fn nested_elements_are_what_the_template_writes() {
+    let text = |values: &[&str]| json!({"enum": values});
+    let small = closed(&json!({"c": text(&["", "z"])}), &json!([]));
+    let inner = closed(&json!({"b": {"type": "boolean"}, "c": text(&["", "z"])}), &json!([]));
+    let list = json!({"type": "array", "items": {"anyOf": [text(&["x"]), small]}, "maxItems": 2});
+    let number = json!({"type": ["null", "integer"], "maximum": 3, "minimum": 2});
+    let of = closed(&json!({"a": list, "o": inner, "n": number}), &json!(["o"]));
+    let smalls = [json!({}), json!({"c": ""}), json!({"c": "z"})];
+    let with = |b: bool| [json!({"b": b}), json!({"b": b, "c": ""}), json!({"b": b, "c": "z"})];
+    let inners: Vec<Value> = smalls.iter().cloned().chain(with(true)).chain(with(false)).collect();
+    let items: Vec<Value> = smalls.iter().cloned().chain([json!("x")]).collect();
+    let mut lists = vec![json!([])];
+    for one in &items {
+        lists.push(json!([one]));
+        lists.extend(items.iter().map(|two| json!([one, two])));
+    }
+    let mut valid = std::collections::BTreeSet::new();
+    let mut broken = Vec::new();
+    for list in lists.iter().map(Some).chain([None]) {
+        for (inner, n) in
+            inners.iter().flat_map(|inner| [None, Some(json!(null)), Some(json!(2))].map(|n| (inner, n)))
+        {
+            let mut value = json!({});
+            if let Some(list) = list {
+                value["a"] = list.clone();
+            }
+            value["o"] = inner.clone();
+            if let Some(n) = n {
+                value["n"] = n;
+            }
+            let mut pieces = Vec::new();
+            elements(&value, &mut pieces);
+            valid.insert(pieces.concat());
+            for at in 0..pieces.len() {
+                let (before, after) = (pieces[..at].concat(), pieces[at + 1..].concat());
+                broken.extend([
+                    before.clone() + &after,
+                    before.clone(),
+                    before + &pieces[at].repeat(2) + &after,
+                ]);
+            }
+        }
+    }
+    let mut with_key = Running::new(&rules(&of, &options("minimax_m3_xml"))).unwrap();
+    assert!(valid.len() > 300);
+    for text in valid.iter().chain(&broken) {
+        assert_eq!(with_key.accepts(text), valid.contains(text), "{text}");
+    }
+    let free = closed(&json!({"a": {"type": "array", "items": {"type": "object"}}}), &json!([]));
+    let unique = closed(
+        &json!({"o": closed(&json!({"a": {"type": "array", "uniqueItems": true}}), &json!([]))}),
+        &json!([]),
+    );
+    for (of, message) in [(free, "arguments that have no name"), (unique, "uniqueItems of an array")] {
+        let made = schema(&of, &options("minimax_m3_xml"))
+            .and_then(|schema| Running::new(&of_bodies([RuleBody::Json(schema)])));
+        assert!(made.err().expect("an error").to_string().contains(message), "{message}");
+    }
+}
+
+#[test]
+fn a_text_may_be_written_in_two_ways() {
+    let form = json!({
+        "begin": [{"text": "<p>"}],
+        "end": [{"text": "</p>"}],
+        "middles": [
+            {"types": ["string", "number"], "parts": [{"text": ":"}], "excludes": ["<", "&"]},
+            {"types": ["string"], "parts": [{"text": ":<!["}], "end": [{"text": "]]></p>"}], "excludes": ["]]>"]},
+        ],
+        "excludes": ["</p>"],
+        "may_break_off": true,
+    });
+    let pairs = Some(Arc::new(serde_json::from_value(form).unwrap()));
+    let options = SchemaOptions { pairs, whitespace: Whitespace::Compact, ..SchemaOptions::default() };
+    let of = closed(&json!({"k": {"type": "string"}, "n": {"type": "integer"}}), &json!([]));
+    check(
+        &rules(&of, &options),
+        &["<p>k:a</p>", "<p>k:<![a<&</p>]]></p>", "<p>k:<![]]></p><p>n:1</p>", "<p>k:]]</p>"],
+        &["<p>k:a<b</p>", "<p>k:&</p>", "<p>k:<![a</p>", "<p>k:<![]]>]]></p>", "<p>n:<![1]]></p>"],
+    );
+}
+
 #[test]
 fn keys_that_end_a_key_are_refused() {
     for key in ["a:b", "a,b", "a}", "[a"] {
@@ -282,6 +380,7 @@ fn after<'a>(text: &'a str, parts: &[MarkerPart]) -> Vec<&'a str> {
         MarkerPart::Text(marker) => text.strip_prefix(marker.as_str()).into_iter().collect(),
         MarkerPart::Blank => panic!("no form here has one"),
         MarkerPart::Spaces(most) => (0..=spaces.min(*most as usize)).map(|n| &text[n..]).collect(),
+        MarkerPart::Key => panic!("no form here has one"),
         MarkerPart::Token(names) => {
             let [TokenName::Text(name)] = &names.tokens[..] else { panic!("one token by its text") };
             text.strip_prefix(format!("⟦{name}⟧").as_str()).into_iter().collect()
@@ -375,6 +474,7 @@ fn own_forms_are_those_of_the_naive_reader() {
                     TokenName::Id(id) => format!("⟦{id}⟧"),
                 },
                 MarkerPart::Blank | MarkerPart::Spaces(_) => "\n".into(),
+                MarkerPart::Key => panic!("no form here has one"),
             };
             parts.iter().map(one).collect::<Vec<_>>()
         };

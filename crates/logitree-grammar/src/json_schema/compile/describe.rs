@@ -47,10 +47,10 @@ impl RuleTable {
         match state {
             PairState::Only(_) => "an array or object".into(),
             PairState::Pairs(s) | PairState::Key(s) => self.describe_object(s),
-            PairState::Items(..) => "an item or the end of the array".into(),
+            PairState::Items(..) | PairState::ItemKey(_) => "an item or the end of the array".into(),
             PairState::Middle(_) => "what follows the key".into(),
             PairState::Value(value, _) => format!("a value{}", self.kind(value.schema)),
-            PairState::End(..) | PairState::Marker(Marker::End(_), ..) => "the end of the value".into(),
+            PairState::End(..) | PairState::Marker(Marker::End(..), ..) => "the end of the value".into(),
             PairState::Marker(..) => "what is around a key".into(),
         }
     }

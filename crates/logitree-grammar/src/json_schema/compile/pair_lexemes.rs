@@ -76,8 +76,7 @@ impl PairLexemes {
         allowed: Option<ExprId>,
         exprs: &mut Exprs,
     ) -> Result<PairLexemes> {
-        let excludes: Vec<&str> = form.excludes.iter().map(String::as_str).collect();
-        let free = exprs.compile(&free(&excludes, None), Encoding::Utf8)?;
+        let free = not_with(&form.excludes, exprs)?;
         let has_literals = form.python == PythonValues::Literals;
         let whole = match form.may_break_off {
             true => None,
@@ -93,6 +92,12 @@ impl PairLexemes {
         }
         Ok(PairLexemes { free, whole, literals })
     }
+}
+
+/// The texts that contain nothing of this.
+pub(super) fn not_with(excludes: &[String], exprs: &mut Exprs) -> Result<ExprId> {
+    let excludes: Vec<&str> = excludes.iter().map(String::as_str).collect();
+    exprs.compile(&free(&excludes, None), Encoding::Utf8)
 }
 
 /// A pattern, or what of it is ASCII.

@@ -10,14 +10,16 @@
 //! Which keys may come, and whether the object can be completed, is the same as for JSON. The naive version is the choice of
 //! all pairs in all orders (`tests/it/pairs.rs`).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::super::normalize::{Facts, ScalarId, SchemaId};
-use super::super::pairs::{MarkerPart, PairForm, PythonValues};
+use super::super::pairs::{MarkerPart, PairForm, PairMiddle, PythonValues};
 use super::super::schema::TypeSet;
 use super::array::{ArrayState, NextItem};
 use super::lexemes::Spelling;
 use super::object::ObjectState;
+use super::pair_lexemes::not_with;
 use super::rule_table::RuleTable;
 use super::transitions::Composite;
 use super::{JsonState, JsonStates, END};
@@ -26,6 +28,8 @@ use crate::expr::{Encoding, ExprId, Exprs, EMPTY, NOTHING};
 use crate::rules::TokenNames;
 use crate::{CharSet, Error, ErrorKind, Regex, Result};
 
+/// Items of an array that are looked at for what they have in them.
+const MAX_PLACES: usize = 256;
 /// What a key is that the schema does not name.
 const NAME: &str = "[a-zA-Z_][a-zA-Z0-9_]*";
 
@@ -35,8 +39,19 @@ pub(super) struct PairValue {
     pub schema: SchemaId,
     /// What follows the whole pair.
     pub next: StateId,
-    /// Whether it is an item.
-    pub is_item: bool,
+    pub key: PairKey,
+}
+
+/// The key that the end of a pair names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum PairKey {
+    /// That of a pair whose end names none.
+    Unnamed,
+    /// That of an item, after which the middle has no first character.
+    Cut,
+    /// That of an item, where items are written as pairs are.
+    Item,
+    Named(ScalarId),
 }
 
 /// In what is written as pairs.
@@ -52,12 +67,14 @@ pub(super) enum PairState {
     Marker(Marker, u8, StateId),
     /// In an array whose items are written as pairs are, and whether it has one.
     Items(ArrayState, bool),
+    /// In an item after the last token of what begins it.
+    ItemKey(ArrayState),
     /// After the key of a pair.
     Middle(PairValue),
     /// In a pair before its value, after one of the form's ways to introduce it.
     Value(PairValue, u8),
     /// After the value of a pair that is no text, before what ends it; the way in which it began, then another state.
-    End(u8, StateId),
+    End(u8, PairKey, StateId),
 }
 
 /// A text around keys and values.
@@ -67,8 +84,8 @@ pub(super) enum Marker {
     Begin,
     /// Between a key, or the beginning of an item, and a value: this one.
     Middle(u8, bool),
-    /// After a value that came in this way.
-    End(u8),
+    /// After a value that came in this way, in a pair of this key.
+    End(u8, PairKey),
 }
 
 impl Marker {
@@ -76,7 +93,7 @@ impl Marker {
         match self {
             Marker::Begin => &form.begin,
             Marker::Middle(way, _) => &form.middles[usize::from(way)].parts,
-            Marker::End(way) => form.middles[usize::from(way)].end.as_ref().unwrap_or(&form.end),
+            Marker::End(way, _) => form.middles[usize::from(way)].end.as_ref().unwrap_or(&form.end),
         }
     }
 }
@@ -131,11 +148,12 @@ impl RuleTable {
     /// Checks that each value that an object of `schema` names can be written.
     pub(super) fn check_pairs(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<()> {
         let form = self.form()?;
+        if form.ends_with_key() {
+            self.check_named(schema, &mut HashSet::new(), exprs)?;
+        }
         for s in self.pair_objects(schema, exprs)? {
-            if form.named_only && !self.others(s.object, exprs)?.is_empty() {
-                let message = "arguments that have no name in the schema";
-                let help = "name every argument, or use a form that writes arguments as JSON";
-                return Err(Error::new(ErrorKind::Constraint, message).help(help));
+            if form.named_only {
+                self.check_others(s.object, exprs)?;
             }
             if form.writes_all(&self.forms.schema) {
                 continue;
@@ -150,6 +168,62 @@ impl RuleTable {
             }
         }
         Ok(())
+    }
+
+    /// Checks that the schema names every key, and that every array can be written, of all that `schema` has in it.
+    fn check_named(
+        &mut self,
+        schema: SchemaId,
+        seen: &mut HashSet<SchemaId>,
+        exprs: &mut Exprs,
+    ) -> Result<()> {
+        let mut left = vec![schema];
+        while let Some(schema) = left.pop() {
+            if !seen.insert(schema) {
+                continue;
+            }
+            for composite in self.composites(schema, exprs)?.to_vec() {
+                match composite {
+                    Composite::Object(s) => {
+                        self.check_others(s.object, exprs)?;
+                        for key in 0..self.objects[s.object as usize].keys.len() as u32 {
+                            left.push(self.named_schema(s.object, key, exprs)?);
+                        }
+                    }
+                    Composite::Array(s) => {
+                        self.check_items(&s)?;
+                        let (mut at, mut known) = (vec![s], HashSet::from([s]));
+                        while let Some(s) = at.pop() {
+                            for NextItem { schema, next } in self.items(&s, exprs)? {
+                                left.push(schema);
+                                // The items after the named ones are alike, however many have come.
+                                if known.len() < MAX_PLACES && known.insert(next) {
+                                    at.push(next);
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_others(&mut self, object: u32, exprs: &mut Exprs) -> Result<()> {
+        if self.others(object, exprs)?.is_empty() {
+            return Ok(());
+        }
+        let help = "name every argument, or use a form that writes arguments as JSON";
+        Err(Error::new(ErrorKind::Constraint, "arguments that have no name in the schema").help(help))
+    }
+
+    fn check_items(&self, s: &ArrayState) -> Result<()> {
+        if self.arrays[s.array as usize].unique.is_none() {
+            return Ok(());
+        }
+        let help = "leave it out, or use a form that writes arrays as JSON";
+        Err(Error::new(ErrorKind::Constraint, "uniqueItems of an array that is not written as JSON")
+            .help(help))
     }
 
     fn pair_objects(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<Vec<ObjectState>> {
@@ -184,11 +258,15 @@ impl RuleTable {
                 accepting = begun && self.array_may_end(&s);
                 edges.extend(self.before_item(&form, s, begun, states, exprs)?);
             }
+            PairState::ItemKey(s) => {
+                let from = last_token(&form.begin).map_or(0, |last| last + 1);
+                edges.extend(self.item_edge(&form, s, (from, EMPTY), states, exprs)?);
+            }
             PairState::Middle(value) => {
                 for way in self.ways(value.schema, exprs)? {
                     let to = self.paired(PairState::Value(value, way), states)?;
                     edges.push(self.marker(
-                        (Marker::Middle(way, value.is_item), 0),
+                        (Marker::Middle(way, value.key == PairKey::Cut), 0),
                         EMPTY,
                         to,
                         states,
@@ -204,8 +282,14 @@ impl RuleTable {
                 }
                 edges.push(edge);
             }
-            PairState::End(way, next) => {
-                edges.push(self.marker((Marker::End(way), 0), self.blanks(&form).1, next, states, exprs)?);
+            PairState::End(way, key, next) => {
+                edges.push(self.marker(
+                    (Marker::End(way, key), 0),
+                    self.blanks(&form).1,
+                    next,
+                    states,
+                    exprs,
+                )?);
             }
             PairState::Marker(marker, from, to) => {
                 edges.push(self.marker((marker, from), EMPTY, to, states, exprs)?);
@@ -246,22 +330,61 @@ impl RuleTable {
         states: &mut JsonStates,
         exprs: &mut Exprs,
     ) -> Result<Option<Edge>> {
-        let mut all = Vec::new();
-        for NextItem { schema, next } in self.items(&s, exprs)? {
-            let next = self.paired(PairState::Items(next, true), states)?;
-            let value = PairValue { schema, next, is_item: true };
-            all.push(self.paired(PairState::Middle(value), states)?);
-        }
-        if all.is_empty() {
-            return Ok(None);
-        }
-        let to = self.either(all, states)?;
         let separator = if begun { form.separator.as_str() } else { "" };
+        if form.item_key.is_some() {
+            let mut blank = self.blanks(form).0;
+            if !separator.is_empty() {
+                blank = exprs.bytes(separator.as_bytes())?;
+            }
+            if last_token(&form.begin).is_none() {
+                return self.item_edge(form, s, (0, blank), states, exprs);
+            }
+            if self.items(&s, exprs)?.is_empty() {
+                return Ok(None);
+            }
+            let to = self.paired(PairState::ItemKey(s), states)?;
+            return Ok(Some(self.marker((Marker::Begin, 0), blank, to, states, exprs)?));
+        }
+        let Some(to) = self.item_values(s, PairKey::Cut, states, exprs)? else { return Ok(None) };
         let begin = [separator, form.item.as_deref().unwrap_or_default()].concat();
         Ok(Some(match begin.is_empty() {
             true => Edge::Jump { to },
             false => Edge::Lexeme { expr: exprs.bytes(begin.as_bytes())?, to: LexemeTarget::State(to) },
         }))
+    }
+
+    /// The edge of the key of an item after the rest of the marker before it, if one may come.
+    fn item_edge(
+        &mut self,
+        form: &PairForm,
+        s: ArrayState,
+        (from, blank): (u8, ExprId),
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<Option<Edge>> {
+        let Some(to) = self.item_values(s, PairKey::Item, states, exprs)? else { return Ok(None) };
+        let (begin, _) = self.run(form, Marker::Begin, from, blank, exprs)?;
+        let key = exprs.bytes(form.item_key.as_deref().unwrap_or_default().as_bytes())?;
+        Ok(Some(Edge::Lexeme { expr: exprs.concat(&[begin, key])?, to: LexemeTarget::State(to) }))
+    }
+
+    /// The values that may come as the next item, after its key; `None` if none may.
+    fn item_values(
+        &mut self,
+        s: ArrayState,
+        key: PairKey,
+        states: &mut JsonStates,
+        exprs: &mut Exprs,
+    ) -> Result<Option<StateId>> {
+        let mut all = Vec::new();
+        for NextItem { schema, next } in self.items(&s, exprs)? {
+            let next = self.paired(PairState::Items(next, true), states)?;
+            all.push(self.paired(PairState::Middle(PairValue { schema, next, key }), states)?);
+        }
+        if all.is_empty() {
+            return Ok(None);
+        }
+        self.either(all, states).map(Some)
     }
 
     /// The edge of keys after the rest of the marker before them.
@@ -335,6 +458,13 @@ impl RuleTable {
                     let cut = usize::from(at == 0 && matches!(marker, Marker::Middle(_, true)));
                     exprs.bytes(&text.as_bytes()[cut..])?
                 }
+                MarkerPart::Key => {
+                    let key = match marker {
+                        Marker::End(_, PairKey::Named(id)) => self.written_key(id)?,
+                        _ => form.item_key.clone().unwrap_or_default(),
+                    };
+                    exprs.bytes(key.as_bytes())?
+                }
                 MarkerPart::Blank => self.lexemes.open,
                 MarkerPart::Spaces(most) => {
                     let one = CharSet::from_ranges([(10, 10), (32, 32)]);
@@ -366,10 +496,10 @@ impl RuleTable {
     ) -> Result<Vec<Edge>> {
         let mut edges = Vec::new();
         let middle = &form.middles[usize::from(way)];
-        let end = self.paired(PairState::End(way, value.next), states)?;
-        let [text, scalars] = self.pair_values(form, value.schema, middle.set(), exprs)?;
+        let end = self.paired(PairState::End(way, value.key, value.next), states)?;
+        let [text, scalars] = self.pair_values(form, value.schema, way, exprs)?;
         if text != NOTHING {
-            edges.push(self.marker((Marker::End(way), 0), text, value.next, states, exprs)?);
+            edges.push(self.marker((Marker::End(way, value.key), 0), text, value.next, states, exprs)?);
         }
         if scalars != NOTHING {
             let expr = exprs.concat(&[self.blanks(form).0, scalars])?;
@@ -380,11 +510,7 @@ impl RuleTable {
                 composite if !middle.is_nested => (PairState::Only(composite), false),
                 Composite::Object(s) => (PairState::Pairs(s), self.object_may_end(&s)),
                 Composite::Array(s) => {
-                    if self.arrays[s.array as usize].unique.is_some() {
-                        let message = "uniqueItems of an array that is not written as JSON";
-                        let help = "leave it out, or use a form that writes arrays as JSON";
-                        return Err(Error::new(ErrorKind::Constraint, message).help(help));
-                    }
+                    self.check_items(&s)?;
                     (PairState::Items(s, false), self.array_may_end(&s))
                 }
             };
@@ -402,7 +528,7 @@ impl RuleTable {
         let form = self.form()?;
         let mut ways = Vec::new();
         for (way, middle) in form.middles.iter().enumerate() {
-            let has_any = self.pair_values(&form, schema, middle.set(), exprs)? != [NOTHING; 2]
+            let has_any = self.pair_values(&form, schema, way as u8, exprs)? != [NOTHING; 2]
                 || !self.composites_of(schema, middle.set(), exprs)?.is_empty();
             if has_any {
                 ways.push(way as u8);
@@ -411,23 +537,25 @@ impl RuleTable {
         Ok(ways)
     }
 
-    /// The texts of `schema` as they are, and its values that are no text, array or object, as far as they are of `types`.
+    /// The texts of `schema` as they are, and its values that are no text, array or object, as far as a way has them.
     fn pair_values(
         &mut self,
         form: &PairForm,
         schema: SchemaId,
-        types: TypeSet,
+        way: u8,
         exprs: &mut Exprs,
     ) -> Result<[ExprId; 2]> {
-        if let Some(&known) = self.pair_values.get(&(schema, types.0)) {
+        if let Some(&known) = self.pair_values.get(&(schema, way)) {
             return Ok(known);
         }
+        let middle = &form.middles[usize::from(way)];
+        let types = middle.set();
         let scalars = self.plain_scalars(form, schema, types, exprs)?;
         let text = match types.has(TypeSet::STRING) {
-            true => self.raw_text(form, schema, (types, scalars), exprs)?,
+            true => self.raw_text(form, schema, (middle, scalars), exprs)?,
             false => NOTHING,
         };
-        self.pair_values.insert((schema, types.0), [text, scalars]);
+        self.pair_values.insert((schema, way), [text, scalars]);
         Ok([text, scalars])
     }
 
@@ -435,7 +563,7 @@ impl RuleTable {
         &mut self,
         form: &PairForm,
         schema: SchemaId,
-        (types, scalars): (TypeSet, ExprId),
+        (middle, scalars): (&PairMiddle, ExprId),
         exprs: &mut Exprs,
     ) -> Result<ExprId> {
         let mut all = Vec::new();
@@ -451,9 +579,13 @@ impl RuleTable {
             });
         }
         let Some(texts) = self.lexemes.pairs else { return Ok(NOTHING) };
-        let mut parts = vec![exprs.or(&all)?, texts.free];
+        let free = match &middle.excludes {
+            None => texts.free,
+            Some(excludes) => not_with(excludes, exprs)?,
+        };
+        let mut parts = vec![exprs.or(&all)?, free];
         if let Some(whole) = texts.whole {
-            if scalars != NOTHING || !self.composites_of(schema, types, exprs)?.is_empty() {
+            if scalars != NOTHING || !self.composites_of(schema, middle.set(), exprs)?.is_empty() {
                 parts.push(whole);
             }
         }
@@ -538,9 +670,14 @@ impl RuleTable {
         exprs: &mut Exprs,
     ) -> Result<StateId> {
         let mut all = Vec::new();
+        // Where the end names the key, the schema names every key.
+        let name = match self.form()?.ends_with_key() {
+            true => PairKey::Named(self.objects[s.object as usize].keys[key as usize].id),
+            false => PairKey::Unnamed,
+        };
         for way in self.moves(s, key, exprs)? {
             let next = self.paired(PairState::Pairs(way.next), states)?;
-            let value = PairValue { schema: way.schema, next, is_item: false };
+            let value = PairValue { schema: way.schema, next, key: name };
             all.push(self.paired(PairState::Middle(value), states)?);
         }
         self.either(all, states)
