@@ -22,6 +22,7 @@ mod number_lexemes;
 mod object;
 mod other_keys;
 mod pair_lexemes;
+mod pair_values;
 mod pairs;
 mod remembered;
 mod rule_table;
