@@ -135,3 +135,19 @@ def test_what_cannot_be_searched_is_an_error() -> None:
         lt.beam_search(HashModel(VOCABULARY), [1], 5)
     with pytest.raises(TypeError, match="is not a text"):
         lt.beam_search(HashModel(VOCABULARY), [1], [1, 2])
+
+
+def test_long_prompts_are_evaluated_in_parts() -> None:
+    class Grained(HashModel):
+        n_batch = 3
+
+    class Counted(HashModel):
+        pass
+
+    prompts = [[1, 2, 3, 4, 5, 6, 7, 1], [2, 3], [3] * 7]
+    items = spelled(LANGUAGES[0])
+    parts, whole = (
+        lt.beam_search(kind(VOCABULARY), prompts, walk_of(items, len(TOKENS), END), width=4)
+        for kind in (Grained, Counted)
+    )
+    assert parts == whole

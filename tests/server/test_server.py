@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import re
 import signal
@@ -19,6 +20,7 @@ import pytest
 import logitree as lt
 from logitree.engines import Engine
 from logitree.server import Limits, application
+from logitree.server._service import Service
 from servers import ServerProcess, free_port
 from table_engine import TableEngine, TableSession
 
@@ -382,3 +384,28 @@ def wait_until(holds: Any) -> None:
     while not holds():
         assert time.monotonic() - began < 20
         time.sleep(0.02)
+
+
+def test_a_long_text_to_classify_does_not_hold_the_others(engine: Engine) -> None:
+    service = Service(engine, "m", Limits(), {})
+    asked = {"input": ["so it goes " * 60, "a good day"], "labels": ["good", "bad"]}
+    steps, passes, taken = service.classification(asked), [], 0
+    before = engine.counters.forward_passes  # type: ignore[attr-defined]
+    while True:
+        try:
+            next(steps)
+        except StopIteration as over:
+            found = over.value
+            break
+        taken += 1
+        passes.append(engine.counters.forward_passes - before)  # type: ignore[attr-defined]
+    # The long one has some 190 tokens, of which a step reads 128; the labels come last.
+    assert taken == 3
+    assert max(b - a for a, b in itertools.pairwise([0, *passes])) <= 6
+    alone = [
+        lt.choose(engine, service._question("Which of these is it: good, bad?", text), ["good", "bad"])
+        for text in asked["input"]
+    ]
+    for one, truth in zip(found, alone, strict=True):
+        assert one["label"] == truth.value
+        assert list(one["probabilities"].values()) == pytest.approx(list(truth.probabilities), rel=1e-3)

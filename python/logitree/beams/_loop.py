@@ -90,11 +90,17 @@ class Search:
         )
         self.generators = [np.random.default_rng((options.seed or 0, first + i)) for i in range(prompts)]
 
-    def run(self, prompts: list[list[int]]) -> Generator[None, None, list[list[Hypothesis]]]:
-        """Steps until no beam is left, one at a time, and returns each prompt's hypotheses."""
+    def run(self, prompts: list[list[int]], grain: int | None) -> Generator[None, None, list[list[Hypothesis]]]:
+        """Steps until no beam is left, one at a time, and returns each prompt's hypotheses. Of longer prompts a step
+        evaluates `grain` tokens."""
         beams = self._begin()
         rows = beams.groups // self.options.groups
-        logits = self._evaluated(prompts)
+        rest = [list(prompt) for prompt in prompts]
+        while grain is not None and any(len(tokens) > grain for tokens in rest):
+            self._fed([tokens[:grain] if len(tokens) > grain else [] for tokens in rest])
+            rest = [tokens[grain:] if len(tokens) > grain else tokens for tokens in rest]
+            yield
+        logits = self._evaluated(rest)
         if self.options.groups > 1:
             logits = logits[rows]
         last = math.inf if self.options.max_tokens is None else self.options.max_tokens
@@ -123,8 +129,12 @@ class Search:
 
     def _evaluated(self, tokens: list[list[int]]) -> Any:
         """The logits after these tokens of each row: [R, V]."""
+        return np.asarray(self._fed(tokens))
+
+    def _fed(self, tokens: list[list[int]]) -> Any:
+        """The logits after these tokens of each row that has some."""
         try:
-            return np.asarray(self.session.evaluate_rows(tokens))
+            return self.session.evaluate_rows(tokens)
         except ContextFull:
             message = "the context has no room for the beams"
             raise EngineError(message, help="shorten the prompt, or load the model with a larger n_ctx") from None

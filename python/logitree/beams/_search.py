@@ -184,12 +184,10 @@ def search_steps(
     return (yield from _search_all(engine, searched, options, on_step, stopped))
 
 
-def search_after(
-    engine: Engine, row: Row, options: Options, stopped: Callable[[], bool]
-) -> Generator[None, None, list[Hypothesis]]:
+def search_after(engine: Engine, row: Row, options: Options) -> Generator[None, None, list[Hypothesis]]:
     """The steps of a search of what may come after the prompt of a row, whose own state does not change."""
     walk = MatcherWalk(row.decoder.matcher, engine.vocabulary)
-    (found,) = yield from _search_all(engine, [_Constrained(row, walk)], options, lambda _: None, stopped)
+    (found,) = yield from _search_all(engine, [_Constrained(row, walk)], options, lambda _: None, lambda: False)
     return found
 
 
@@ -205,7 +203,7 @@ def _search_all(
             session = engine.batch_session(rows, expected, forks=True)
             try:
                 search = Search(session, one.walk, options, len(results), len(some), on_step, stopped)
-                found = yield from search.run(some)
+                found = yield from search.run(some, engine.n_batch)
             finally:
                 session.close()
             results += [[one.read(hypothesis) for hypothesis in its] for its in found]

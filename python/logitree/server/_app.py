@@ -41,9 +41,7 @@ _LOG = logging.getLogger("logitree.server")
 
 _RETRY_AFTER = {"Retry-After": "1"}
 T = TypeVar("T")
-_NICE = 10
-_OVER = object()
-"""Comes after the last step of a search."""
+_NICE = 19
 _NONE: Mapping[str, str] = MappingProxyType({})
 _OPEN = ("/health", "/ready", "/openapi.json", "/", "/playground/{name}")
 """Paths that need no key."""
@@ -103,8 +101,8 @@ class _Server:
         self._metrics = Metrics(self._scheduler)
         self._readers = ThreadPoolExecutor(2, "logitree reader", initializer=_yield_to_decoding)
         self._created = int(time.time())
-        self._search_lock = asyncio.Lock()
-        self._searches = 0
+        self._stepping = asyncio.Lock()
+        self._steppers = 0
 
     def asgi(self, origins: Sequence[str]) -> Starlette:
         """The routes."""
@@ -245,7 +243,7 @@ class _Server:
         if prepared.search is None:
             self._scheduler.submit(job)
         else:
-            await self._unless_gone(request, self._searched(prepared.search, job))
+            await self._in_steps(request, prepared.search)
         chunks = self._chunks(job, prepared.answer, began)
         if not prepared.stream:
             await self._unless_gone(request, _exhausted(chunks))
@@ -256,27 +254,35 @@ class _Server:
         lines = self._lines(first, chunks, prepared.answer)
         return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
 
-    async def _searched(self, search: Generator[None, None, None], job: Job) -> None:
-        """Takes the steps of a search, one search at a time, since each has memory of its own.
+    async def _in_steps(self, request: Request, steps: Generator[None, None, T]) -> T:
+        """What comes of steps that need the engine: each is taken between two passes. One request takes its steps at a
+        time, since they share memory.
 
         Raises:
-            QueueFull: as many searches wait as answers may.
+            ClientDisconnect: the client has left.
+            QueueFull: as many requests wait for that as answers may.
             TimeoutError: it takes longer than a request may.
         """
-        if self._searches >= self._limits.waiting:
+
+        async def taken() -> T:
+            async with self._stepping:
+                while True:
+                    is_over, found = await asyncio.wrap_future(self._scheduler.call(lambda: _step(steps)))
+                    if is_over:
+                        made: T = found
+                        return made
+
+        if self._steppers >= self._limits.waiting:
             raise QueueFull
-        self._searches += 1
-        expiry = job.loop.call_later(self._limits.seconds, job.cancel)
+        self._steppers += 1
         try:
-            async with self._search_lock:
-                while await asyncio.wrap_future(self._scheduler.call(lambda: next(search, _OVER))) is not _OVER:
-                    if job.rows[0].cancelled:
-                        raise TimeoutError
+            return await self._unless_gone(request, asyncio.wait_for(taken(), self._limits.seconds))
+        except asyncio.TimeoutError:
+            raise TimeoutError from None
         finally:
-            expiry.cancel()
-            self._searches -= 1
+            self._steppers -= 1
             with contextlib.suppress(QueueFull, Closing):
-                self._scheduler.call(search.close)
+                self._scheduler.call(steps.close)
 
     async def _chunks(self, job: Job, answer: Answer, began: float) -> AsyncGenerator[Chunk, None]:
         """The parts of a stream. Where its consumer stops, the rows end.
@@ -352,20 +358,15 @@ class _Server:
         return JSONResponse({"object": "list", "model": self._service.name, "data": found})
 
     async def _lens(self, request: Request) -> Response:
-        (found,) = await self._between_passes(request, self._service.lens)
-        return JSONResponse(found)
+        return JSONResponse(await self._between_passes(request, self._service.lens))
 
     async def _between_passes(
-        self, request: Request, read: Callable[[Mapping[str, Any]], list[Callable[[], Chunk]]]
-    ) -> list[Chunk]:
-        """What functions of a request find, which have the engine for themselves, one after another."""
+        self, request: Request, read: Callable[[Mapping[str, Any]], Generator[None, None, T]]
+    ) -> T:
+        """What the steps of a request find."""
         body = await self._body(request)
-        asks: list[Callable[[], Chunk]] = await self._off_loop(lambda: read(body))
-
-        async def answers() -> list[Chunk]:
-            return [await asyncio.wrap_future(self._scheduler.call(ask)) for ask in asks]
-
-        return await self._unless_gone(request, answers())
+        steps: Generator[None, None, T] = await self._off_loop(lambda: read(body))
+        return await self._in_steps(request, steps)
 
     async def _convert(self, request: Request, read: Callable[[Mapping[str, Any]], Any]) -> Response:
         body = await self._body(request)
@@ -448,6 +449,15 @@ def _yield_to_decoding() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+
+
+def _step(steps: Generator[None, None, T]) -> tuple[bool, Any]:
+    """Takes a step. Whether it was the last, and what they all find."""
+    try:
+        next(steps)
+    except StopIteration as over:
+        return True, over.value
+    return False, None
 
 
 async def _exhausted(chunks: AsyncGenerator[Chunk, None]) -> None:

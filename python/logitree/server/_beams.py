@@ -48,7 +48,7 @@ def search(engine: Engine, rows: Sequence[Row], beams: Options) -> Generator[Non
         some = rows[first : first + beams.returned]
         began = time.perf_counter()
         all_beams = replace(beams, max_tokens=some[0].options.max_tokens, returned=beams.most_rows or beams.returned)
-        made = yield from search_after(engine, some[0], all_beams, lambda row=some[0]: row.cancelled)  # type: ignore[misc]
+        made = yield from search_after(engine, some[0], all_beams)
         # Several sequences of tokens may spell one text: the first is the likeliest.
         different: dict[str | None, Hypothesis] = {}
         for one in made:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from .._loop import checked_prompt
 from .._row import Row
 from ..engines import ContextFull, Engine
 from ..engines._chat import MakeReader, Parts, respond, tools_asked
+from ..engines._session import as_session
 from ..protocols import Protocol
 from . import _beams, _tools
 from ._answers import Answer, Chat, Chunk, Completion, LlamaCompletion, finite
@@ -199,9 +199,9 @@ class Service:
         tokens: Sequence[int] = () if decoder.is_finished else decoder.allowed().ids.tolist()
         return {"finished": decoder.is_finished, **children(self.engine.vocabulary, tokens, start)}
 
-    def lens(self, body: Mapping[str, Any]) -> list[Callable[[], Chunk]]:
-        """A request for what each layer of the model says comes after the `tokens` of an output: a function that finds
-        it, to be called while the engine does nothing else. Raises as `chat`."""
+    def lens(self, body: Mapping[str, Any]) -> Generator[None, None, Chunk]:
+        """A request for what each layer of the model says comes after the `tokens` of an output: steps that find it.
+        Raises as `chat`."""
         fields = Fields(body)
         self._check_model(fields)
         read, begun = self._read_traced(fields)
@@ -224,7 +224,8 @@ class Service:
                 "logprob": finite(logprob),
             }
 
-        def seen() -> Chunk:
+        def seen() -> Generator[None, None, Chunk]:
+            yield
             try:
                 layers = self.engine.lens(tokens, top)
             except ContextFull:
@@ -233,7 +234,7 @@ class Service:
                 raise RequestError(str(wrong)) from wrong
             return {"layers": [[likely(*one) for one in layer] for layer in layers]}
 
-        return [seen]
+        return seen()
 
     def _read_traced(self, fields: Fields) -> tuple[Callable[[], list[int]], list[int]]:
         """What reads the prompt of a request that is traced, and the tokens that its output begins with."""
@@ -261,9 +262,8 @@ class Service:
             raise RequestError(str(wrong), "tokens") from wrong
         return row, len(begun)
 
-    def classification(self, body: Mapping[str, Any]) -> list[Callable[[], Chunk]]:
-        """A request for the label of each of some texts: functions that find one each, to be called while the engine
-        does nothing else. Raises as `chat`."""
+    def classification(self, body: Mapping[str, Any]) -> Generator[None, None, list[Chunk]]:
+        """A request for the label of each of some texts: steps that find them. Raises as `chat`."""
         fields = Fields(body)
         texts, labels = fields.texts("input", self.limits.prompts), fields.texts("labels", self.limits.labels)
         instructions = fields.text("instructions") or f"Which of these is it: {', '.join(labels)}?"
@@ -276,14 +276,34 @@ class Service:
             raise RequestError("labels: one comes twice", "labels")
         prompts = [checked_prompt(self._question(instructions, text), self.engine) for text in texts]
 
-        def labelled(index: int, prompt: list[int]) -> Chunk:
-            chosen = choose(self.engine, prompt, labels, method="exact")
-            assert chosen.probabilities is not None
-            probabilities = dict(zip(labels, map(float, chosen.probabilities), strict=True))
-            label = str(chosen.value)
-            return {"index": index, "label": label, "probability": probabilities[label], "probabilities": probabilities}
+        def labelled() -> Generator[None, None, list[Chunk]]:
+            made: list[Chunk] = []
+            for index, prompt in enumerate(prompts):
+                yield from self._remembered(prompt)
+                chosen = choose(self.engine, prompt, labels, method="exact")
+                assert chosen.probabilities is not None
+                each = dict(zip(labels, map(float, chosen.probabilities), strict=True))
+                label = str(chosen.value)
+                made.append({"index": index, "label": label, "probability": each[label], "probabilities": each})
+                yield
+            return made
 
-        return [functools.partial(labelled, index, prompt) for index, prompt in enumerate(prompts)]
+        return labelled()
+
+    def _remembered(self, prompt: Sequence[int]) -> Generator[None, None, None]:
+        """Evaluates a prompt that is longer than a pass, in steps of one pass, and leaves it in the engine's memory."""
+        grain, rest = self.engine.n_batch, list(prompt)
+        if grain is None or len(rest) <= grain:
+            return
+        session = as_session(self.engine.session())
+        try:
+            del rest[: session.begin(rest)]
+            while len(rest) > grain:
+                session.evaluate(rest[:grain])
+                del rest[:grain]
+                yield
+        finally:
+            session.close()
 
     def tokenize(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """The tokens of a text, as llama.cpp's server gives them. Raises as `chat`."""
