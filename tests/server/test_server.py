@@ -389,19 +389,17 @@ def wait_until(holds: Any) -> None:
 def test_a_long_text_to_classify_does_not_hold_the_others(engine: Engine) -> None:
     service = Service(engine, "m", Limits(), {})
     asked = {"input": ["so it goes " * 60, "a good day"], "labels": ["good", "bad"]}
-    steps, passes, taken = service.classification(asked), [], 0
-    before = engine.counters.forward_passes  # type: ignore[attr-defined]
+    steps, read = service.classification(asked), [engine.counters.tokens_decoded]  # type: ignore[attr-defined]
     while True:
         try:
             next(steps)
         except StopIteration as over:
             found = over.value
             break
-        taken += 1
-        passes.append(engine.counters.forward_passes - before)  # type: ignore[attr-defined]
-    # The long one has some 190 tokens, of which a step reads 128; the labels come last.
-    assert taken == 3
-    assert max(b - a for a, b in itertools.pairwise([0, *passes])) <= 6
+        read.append(engine.counters.tokens_decoded)  # type: ignore[attr-defined]
+    # The long one has some 190 tokens, of which a step reads as many as a pass takes.
+    assert max(after - before for before, after in itertools.pairwise(read)) <= engine.n_batch
+    assert len(read) > 190 // engine.n_batch
     alone = [
         lt.choose(engine, service._question("Which of these is it: good, bad?", text), ["good", "bad"])
         for text in asked["input"]
