@@ -6,16 +6,19 @@ A client that works sends only what the server honours, since a field that means
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import pytest
 from pydantic import BaseModel, Field
 
+from logitree import _generate
 from logitree.engines import Engine
 from servers import serving
 
@@ -33,8 +36,10 @@ class Person(BaseModel):
 
 @pytest.fixture(scope="module")
 def address(engine: Engine) -> Iterator[str]:
-    """The base URL of a server of SmolLM2."""
-    with serving(engine, places=4) as client:
+    """The base URL of a server of SmolLM2, which draws seeds 0, 1, ... for requests that have none."""
+    with pytest.MonkeyPatch.context() as patch, serving(engine, places=4) as client:
+        numbers = itertools.count()
+        patch.setattr(_generate, "secrets", SimpleNamespace(randbelow=lambda _: next(numbers)))
         yield f"{str(client.base_url).rstrip('/')}/v1"
 
 
