@@ -10,12 +10,10 @@ from itertools import accumulate
 
 from . import _core
 from ._constraint import Tokenize
+from ._kinds import TEXT_KINDS
 
 _BEFORE = 4
 """Tokens before a text that the tokenizer sees with it: where a word or a number begins depends on them."""
-
-_TEXT = ("normal", "byte", "user_defined")
-"""Kinds of tokens whose bytes are text."""
 
 _ANCHOR = "\n"
 """Where a tokenizer adds a space to the beginning of a text, the text is given to it after this."""
@@ -62,7 +60,7 @@ class Speller:
         vocabulary = self.vocabulary
         pieces: list[bytes] = []
         for token in reversed(held[-movable - _BEFORE :]):
-            if vocabulary.kind(token) not in _TEXT:
+            if vocabulary.kind(token) not in TEXT_KINDS:
                 break
             pieces.append(vocabulary[token])
         pieces.reverse()

@@ -15,13 +15,11 @@ from ._core import Constraint
 from ._drafts import Drafts
 from ._errors import IncompleteError, error
 from ._events import Event, Finish, LogProbs, Source, Stats, Token
+from ._kinds import shown_bytes
 from ._spans import SpanStream
 from ._spelling import Tokenization, explained
 from ._text import TextStream
 from .engines import Logits
-
-_TEXT = ("normal", "byte", "user_defined")
-"""Kinds of tokens whose bytes are part of the text."""
 
 OnStep = Callable[[_core.Decoder, Logits], None]
 """Called before each token that is sampled, with the decoder, which it may steer, set and adapt, and the model's
@@ -111,8 +109,7 @@ class Row:
 
     def bytes(self, token: int) -> bytes:
         """What is shown of a token."""
-        vocabulary = self.context.vocabulary
-        return vocabulary[token] if vocabulary.kind(token) in _TEXT else b""
+        return shown_bytes(self.context.vocabulary, token)
 
     def shown(self, tokens: Sequence[int]) -> str:
         """What is shown of these tokens."""

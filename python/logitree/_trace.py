@@ -18,12 +18,10 @@ from typing import Any, overload
 
 from . import _core
 from ._errors import error
+from ._kinds import shown_bytes
 
 VERSION = 1
 """Of the records that `Trace.records` gives; a higher one may lack or rename fields."""
-
-_TEXT = ("normal", "byte", "user_defined")
-"""Kinds of tokens whose bytes are part of the text."""
 
 _DIGITS = 5
 """Significant digits of the numbers in the page; the JSON lines have all."""
@@ -235,11 +233,6 @@ class Trace(Sequence[_core.Step]):
                 for token in names
             ],
         }
-
-
-def shown_bytes(vocabulary: _core.Vocabulary, token: int) -> bytes:
-    """What a token adds to the text."""
-    return vocabulary.token_bytes(token) if vocabulary.kind(token) in _TEXT else b""
 
 
 def token_record(at: int, step: _core.Step, source: str, text: str, vocabulary: _core.Vocabulary) -> dict[str, Any]:

@@ -10,10 +10,8 @@ import re
 from collections.abc import Sequence
 
 from .._core import Vocabulary
+from .._kinds import TEXT_KINDS
 from ._protocol import Block, Protocol
-
-TEXT = ("normal", "byte", "user_defined")
-"""Kinds of tokens whose bytes are text."""
 
 FIRST, LAST = 0xD800, 0xDFFF
 TOKEN_CHARACTERS = f"{chr(FIRST)}-{chr(LAST)}"
@@ -47,7 +45,7 @@ class Marks:
             found.sort(key=lambda id: vocabulary.kind(id) != "control")
             self.ids[marker] = found[0]
             character = self._new(found[0], marker)
-            if marker in protocol.markers or vocabulary.kind(found[0]) in TEXT:
+            if marker in protocol.markers or vocabulary.kind(found[0]) in TEXT_KINDS:
                 self._shown.add(character)
             self._characters.update(dict.fromkeys(found, character))
         ends = [id for id in vocabulary.end_tokens if id not in self._characters]
@@ -78,7 +76,7 @@ class Marks:
             return False
         ids = [id for id, character in self._characters.items() if character == text]
         ends = self.vocabulary.end_tokens
-        return any(id in ends or self.vocabulary.kind(id) not in TEXT for id in ids)
+        return any(id in ends or self.vocabulary.kind(id) not in TEXT_KINDS for id in ids)
 
     def of(self, id: int) -> str | bytes:
         """A token as its character, or as bytes of text."""
@@ -86,7 +84,7 @@ class Marks:
         if character is not None:
             return character
         assert self.vocabulary is not None
-        if self.vocabulary.kind(id) in TEXT:
+        if self.vocabulary.kind(id) in TEXT_KINDS:
             return bytes(self.vocabulary[id])
         return self._new(id, _name(self.vocabulary, id))
 

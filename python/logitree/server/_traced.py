@@ -9,7 +9,8 @@ from typing import Any
 
 from .. import _core
 from .._events import Finish, Token
-from .._trace import VERSION, shown_bytes, token_record
+from .._kinds import shown_bytes
+from .._trace import VERSION, token_record
 from ._answers import Answer, Chunk
 
 
