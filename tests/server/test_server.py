@@ -397,7 +397,7 @@ def test_a_long_text_to_classify_does_not_hold_the_others(engine: Engine) -> Non
             found = over.value
             break
         read.append(engine.counters.tokens_decoded)  # type: ignore[attr-defined]
-    # The long one has some 190 tokens, of which a step reads as many as a pass takes.
+    # The long one has some 190 tokens: a step reads as many as a pass takes.
     assert max(after - before for before, after in itertools.pairwise(read)) <= engine.n_batch
     assert len(read) > 190 // engine.n_batch
     alone = [
