@@ -8,6 +8,8 @@ export PYO3_PYTHON = $(CURDIR)/$(venv)
 FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
 CASES   ?= 20000
+LOAD_SECONDS ?= 180
+SERVER_TESTS ?= tests/server tests/browser/test_playground.py tests/engines/test_llama_slots.py
 
 .PHONY: help setup demo serve c install test test-rust test-python test-data test-native test-random check docs site parity bench bench-peers bench-engines bench-server bench-sglang test-engines test-vllm test-sglang test-llama-oldest test-ray test-server wheel fuzz clean
 
@@ -27,8 +29,7 @@ serve:  ## SmolLM2 over HTTP, for OpenAI's clients
 
 test-server:  ## the server with real clients, 64 streams for three minutes, and the playground in Chromium (in .venv-clients)
 	@$(ready) clients
-	LOGITREE_LOAD_SECONDS=180 .venv-clients/bin/python -m pytest tests/server tests/browser/test_playground.py \
-		tests/engines/test_llama_slots.py
+	LOGITREE_LOAD_SECONDS=$(LOAD_SECONDS) .venv-clients/bin/python -m pytest $(SERVER_TESTS)
 
 c:  ## the C library and its headers, in target/c (needs cargo alone)
 	cargo build --release --locked -p logitree-c
