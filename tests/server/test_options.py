@@ -149,12 +149,32 @@ def test_beams_of_a_chat(client: httpx.Client) -> None:
         ({"best_of": 2}, "best_of"),
         ({"length_penalty": "x"}, "length_penalty"),
         ({"temperature": -1}, "temperature"),
+        ({"temperature": 1e-40}, "beam 0"),
+        ({"use_beam_search": "yes"}, "use_beam_search"),
+        ({"n": 17}, "n"),
         ({"use_beam_search": False, "length_penalty": 2}, "length_penalty"),
         ({"use_beam_search": False, "best_of": 3}, "best_of"),
     ):
         refused = client.post("/v1/chat/completions", json={**body, **extra})
         assert refused.status_code == 400, extra
         assert refused.json()["error"]["param"] == param, refused.text
+
+
+def test_beams_end_with_the_context(serve: Any, smollm2_gguf: Path) -> None:
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed")
+    from logitree.engines.llama_cpp import LlamaCpp
+
+    engine = LlamaCpp(smollm2_gguf, n_ctx=256, n_threads=1)
+    client = serve(engine, places=1)
+    said = [{"role": "user", "content": "long " * 190}]
+    form = {"type": "regex", "pattern": "(long |short ){200}"}
+    ask = {"messages": said, "use_beam_search": True, "n": 2, "response_format": form}
+    found = client.post("/v1/chat/completions", json=ask).json()
+    assert [one["finish_reason"] for one in found["choices"]] == ["length", "length"]
+    assert all(set(one["message"]["content"].split()[:-1]) <= {"long", "short"} for one in found["choices"])
+    usage = found["usage"]
+    assert usage["prompt_tokens"] > 190
+    assert usage["prompt_tokens"] + usage["completion_tokens"] / 2 == engine.n_ctx
 
 
 @pytest.fixture

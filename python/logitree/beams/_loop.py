@@ -107,7 +107,8 @@ class Search:
         step = 0
         while len(beams.states) and step < last and not self.stopped():
             if self.options.temperature != 1.0:
-                logits = np.divide(logits, np.float32(self.options.temperature))
+                with np.errstate(over="ignore"):  # what is too large is an error where it counts
+                    logits = np.divide(logits, np.float32(self.options.temperature))
             chosen = self._step(step, beams, logits)
             parents = reindex(chosen.rows, len(beams.states))
             self.past.append(_Past(parents, chosen.tokens, chosen.scores - beams.scores[parents]))

@@ -47,7 +47,10 @@ def search(engine: Engine, rows: Sequence[Row], beams: Options) -> Generator[Non
     for first in range(0, len(rows), beams.returned):
         some = rows[first : first + beams.returned]
         began = time.perf_counter()
-        all_beams = replace(beams, max_tokens=some[0].options.max_tokens, returned=beams.most_rows or beams.returned)
+        room = some[0].options.max_tokens
+        if engine.n_ctx is not None:
+            room = max(1, min(room, engine.n_ctx - len(some[0].unseen)))
+        all_beams = replace(beams, max_tokens=room, returned=beams.most_rows or beams.returned)
         made = yield from search_after(engine, some[0], all_beams)
         # Several sequences of tokens may spell one text: the first is the likeliest.
         different: dict[str | None, Hypothesis] = {}
@@ -62,3 +65,5 @@ def search(engine: Engine, rows: Sequence[Row], beams: Options) -> Generator[Non
             if not row.decoder.is_finished:
                 row.begin_with(hypothesis.tokens[-1:])
             row.check()
+            if not row.over:
+                row.end("context_full")
