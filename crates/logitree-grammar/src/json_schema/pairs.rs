@@ -156,6 +156,42 @@ fn middle(types: &[&str], part: &str) -> PairMiddle {
     PairMiddle { types, parts: text(part), end: None, is_nested: false, excludes: None }
 }
 
+/// Cohere's values, each with its type.
+fn cohere(plain: impl Fn(&str, Vec<PairMiddle>, &str) -> PairForm) -> PairForm {
+    let kind = |types: &[&str], kind: &str, is_nested: bool| PairMiddle {
+        is_nested,
+        ..middle(types, &format!("\" type=\"{kind}\">"))
+    };
+    let middles = vec![
+        kind(&["string"], "raw", false),
+        kind(&["null", "boolean", "number"], "json", false),
+        kind(&["object"], "dict", true),
+        kind(&["array"], "list", true),
+    ];
+    PairForm {
+        has_entities: true,
+        item: Some("<cofl:value".into()),
+        ..plain("<cofl:value name=\"", middles, "</cofl:value>")
+    }
+}
+
+/// MiniMax M3's elements, one for each key and item.
+fn minimax_m3(plain: impl Fn(&str, Vec<PairMiddle>, &str) -> PairForm) -> PairForm {
+    let nested = PairMiddle { is_nested: true, ..middle(&["array", "object"], ">") };
+    let end = format!("{MINIMAX}</");
+    PairForm {
+        end: vec![MarkerPart::Text(end), MarkerPart::Key, MarkerPart::Text(">".into())],
+        excludes: vec![MINIMAX.into()],
+        named_only: true,
+        item_key: Some("item".into()),
+        ..plain(
+            &format!("{MINIMAX}<"),
+            vec![middle(&["null", "boolean", "number", "string"], ">"), nested],
+            MINIMAX,
+        )
+    }
+}
+
 impl PairForm {
     /// The form of a name of [`PAIR_FORMS`].
     pub fn named(name: &str) -> Option<PairForm> {
@@ -196,38 +232,8 @@ impl PairForm {
                 let kind = |name| middle(&[name], &format!("\" type=\"{name}\"<|sep|>"));
                 plain("<|open|>argument key=\"", ALL.map(kind).into(), "<|close|>argument<|sep|>")
             }
-            "cohere_xml" => {
-                let kind = |types: &[&str], kind: &str, is_nested: bool| PairMiddle {
-                    is_nested,
-                    ..middle(types, &format!("\" type=\"{kind}\">"))
-                };
-                let middles = vec![
-                    kind(&["string"], "raw", false),
-                    kind(&["null", "boolean", "number"], "json", false),
-                    kind(&["object"], "dict", true),
-                    kind(&["array"], "list", true),
-                ];
-                PairForm {
-                    has_entities: true,
-                    item: Some("<cofl:value".into()),
-                    ..plain("<cofl:value name=\"", middles, "</cofl:value>")
-                }
-            }
-            "minimax_m3_xml" => {
-                let nested = PairMiddle { is_nested: true, ..middle(&["array", "object"], ">") };
-                let end = format!("{MINIMAX}</");
-                PairForm {
-                    end: vec![MarkerPart::Text(end), MarkerPart::Key, MarkerPart::Text(">".into())],
-                    excludes: vec![MINIMAX.into()],
-                    named_only: true,
-                    item_key: Some("item".into()),
-                    ..plain(
-                        &format!("{MINIMAX}<"),
-                        vec![middle(&["null", "boolean", "number", "string"], ">"), nested],
-                        MINIMAX,
-                    )
-                }
-            }
+            "cohere_xml" => cohere(plain),
+            "minimax_m3_xml" => minimax_m3(plain),
             _ => return None,
         })
     }
