@@ -138,10 +138,10 @@ def test_beams_search_texts_and_catalogues() -> None:
     assert [(h.text, h.value) for h in same] == [(h.text, catalogue.value("", h.tokens)) for h in found]
     with pytest.raises(TypeError, match="one text"):
         lt.beam_search(Letters(), "a", "red")
-    with pytest.raises(TypeError, match="no list of items"):
+    with pytest.raises(lt.ConstraintError, match="no token of the vocabulary"):
         lt.beam_search(Letters(), "a", int)
-    with pytest.raises(TypeError, match="no list of items"):
-        lt.beam_search(Letters(), "a", lt.Grammar.regex("a+"))
+    (found,) = lt.beam_search(Letters(), "a", lt.Grammar.regex("ab?"))
+    assert {one.text for one in found} == {"a", "ab"}
     with pytest.raises(TypeError, match="not a text"):
         lt.beam_search(Letters(), "a", [1, 2])  # type: ignore[list-item]
 

@@ -41,7 +41,7 @@ _LOG = logging.getLogger("logitree.server")
 
 _RETRY_AFTER = {"Retry-After": "1"}
 T = TypeVar("T")
-_NICE = 19
+_NICE = 10
 _NONE: Mapping[str, str] = MappingProxyType({})
 _OPEN = ("/health", "/ready", "/openapi.json", "/", "/playground/{name}")
 """Paths that need no key."""
