@@ -95,20 +95,16 @@ def some_arguments(rng: random.Random, protocol: Protocol) -> dict[str, Any]:
     assert calls is not None
     inner = [*protocol.markers, *FRAGMENTS, '"}}', calls.tail, calls.end, *protocol.turn_end]
     pairs = calls.pairs
-    end = (
-        []
-        if pairs is None
-        else [pairs.tag if pairs.nested else pairs.quotes[1] or pairs.end.strip(), *protocol.turn_end]
-    )
-    if calls.quote:
+    end: list[str] = []
+    if pairs is not None:
+        end = [pairs.tag if pairs.nested else pairs.quotes[1] or pairs.end.strip(), *protocol.turn_end]
+    elif calls.quote:
         end = [calls.quote, calls.trigger, calls.tail.removeprefix("}"), *protocol.turn_end]
+    # Texts inside of JSON may have any marker.
+    in_json = not calls.quote and (pairs is None or not pairs.nested)
 
     def text() -> str:
-        return (
-            some_text(rng, end)
-            if calls.quote or (pairs is not None and pairs.nested)
-            else "".join(rng.choice(inner) for _ in range(rng.randrange(5)))
-        )
+        return "".join(rng.choice(inner) for _ in range(rng.randrange(5))) if in_json else some_text(rng, end)
 
     city = text() if calls.pairs is None else some_text(rng, end)
     made: dict[str, Any] = {"city": city}
@@ -160,9 +156,8 @@ def paired(pairs: Pairs, key: str, value: Any) -> Pieces:
         inner = value.items() if isinstance(value, dict) else [("item", one) for one in value]
         return [(begin, True), *(piece for name, one in inner for piece in paired(pairs, name, one)), (end, True)]
     written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    opening, closing = (
-        pairs.quotes if isinstance(value, str) and any(map(value.__contains__, pairs.quoted)) else ("", "")
-    )
+    is_quoted = isinstance(value, str) and any(text in value for text in pairs.quoted)
+    opening, closing = pairs.quotes if is_quoted else ("", "")
     return [(begin + opening, True), (written, False), (closing + end, True)]
 
 

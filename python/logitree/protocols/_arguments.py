@@ -182,16 +182,26 @@ class Element:
     """What is in it that is no element."""
     elements: list[Element] = field(default_factory=list)
 
-    def value(self, schema: Any, root: Mapping[str, Any], loaded: Callable[[str], tuple[str, Any, bool]]) -> Any:
-        """What it means under its schema, None: there is none. `loaded`: a text as it is shown, what it is as JSON, and
-        whether it is."""
+    def value(
+        self,
+        schema: Any,
+        root: Mapping[str, Any],
+        reader_of: Callable[[Any], Reader],
+        loaded: Callable[[str], tuple[str, Any, bool]],
+    ) -> Any:
+        """What it means under its schema, None: there is none.
+
+        Args:
+            reader_of: what reads the values of a part of the schema.
+            loaded: a text as it is shown, what it is as JSON, and whether it is.
+        """
         found = resolved(schema, root) if isinstance(schema, Mapping) else {}
         kinds = found.get("type", ())
         kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
         text = "".join(self.texts)
         if not self.elements:
             shown, made, is_json = loaded(text)
-            reader = None if schema is None else Reader(schema, root)
+            reader = None if schema is None else reader_of(schema)
             if reader is not None and not text.strip():
                 return reader.blank(shown)
             return (made if is_json else shown) if reader is None else reader(shown, made, is_json)
@@ -201,8 +211,10 @@ class Element:
             inner = [
                 _below(found, root, "prefixItems", place) or _below(found, root, "items", None) for place in places
             ]
-            return [one.value(of, root, loaded) for one, of in zip(self.elements, inner, strict=True)]
-        return {one.key: one.value(_below(found, root, "properties", one.key), root, loaded) for one in self.elements}
+            return [one.value(of, root, reader_of, loaded) for one, of in zip(self.elements, inner, strict=True)]
+        inner = [_below(found, root, "properties", one.key) for one in self.elements]
+        values = [one.value(of, root, reader_of, loaded) for one, of in zip(self.elements, inner, strict=True)]
+        return dict(zip((one.key for one in self.elements), values, strict=True))
 
 
 def _below(schema: Mapping[str, Any], root: Mapping[str, Any], keyword: str, place: str | int | None) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ._arguments import Element, Reader, read_unquoted
@@ -12,7 +13,7 @@ from ._forms import Bare
 from ._marks import TOKEN_CHARACTERS, Marks
 from ._numbers import DECODER
 from ._parts import ToolCall
-from ._protocol import TYPES
+from ._protocol import TYPES, Pairs
 from ._python import read_keywords
 from ._reading import Machine, Reading, Search
 from ._tools import Tool
@@ -42,7 +43,8 @@ class CallReading(Reading):
     def __init__(self, marks: Marks, *, has_tokens: bool, tools: Sequence[Tool], bare: Bare | None) -> None:
         super().__init__(marks, has_tokens=has_tokens)
         self._tools = {tool.name: tool.parsed for tool in tools}
-        self._readers: dict[tuple[str, str], Reader] = {}
+        self._readers: dict[tuple[int, int], Reader] = {}
+        """By the identity of a tool's schema and of a part of it: they live as long as the parser."""
         self._described = {tool.name: tool for tool in tools}
         self._calls_read = 0
         self._bare_form = bare
@@ -72,8 +74,7 @@ class CallReading(Reading):
             read = yield from self._object()
             tails = [tail := tail.removeprefix("}")]
         elif calls.pairs is not None:
-            read_pairs = self._nested if calls.pairs.nested else self._keyed
-            read = yield from read_pairs(calls.middle, tails)
+            read = yield from self._paired(tails)
         else:
             read = yield from self._named(middles)
         if read is None:
@@ -290,16 +291,20 @@ class CallReading(Reading):
             if not stack:
                 return "".join(pieces)
 
-    def _keyed(self, middle: str, tails: Sequence[str]) -> Machine:
+    def _paired(self, tails: Sequence[str]) -> Machine:
         """Reads a name and its pairs of key and value, tail included."""
-        bound, calls = self._marks.bound, self.protocol.calls
+        calls = self.protocol.calls
         assert calls is not None
         assert calls.pairs is not None
-        pairs = calls.pairs
         name = yield from self._word(lambda character: _NAME.match(character) is None)
-        if name is None or (yield from self._expect([bound(middle).replace("{name}", name)])) < 0:
+        if name is None or (yield from self._expect([self._marks.bound(calls.middle).replace("{name}", name)])) < 0:
             return None
         self._begin("tool_call", name)
+        return (yield from (self._nested if calls.pairs.nested else self._keyed)(name, calls.pairs, tails))
+
+    def _keyed(self, name: str, pairs: Pairs, tails: Sequence[str]) -> Machine:
+        """Reads pairs, tail included, and gives the name and them."""
+        bound = self._marks.bound
         arguments: dict[str, Any] = {}
         ways = pairs.ways
         middles = [bound(middle) for _, middle in ways]
@@ -363,16 +368,9 @@ class CallReading(Reading):
             else:
                 arguments[key] = made if is_json else shown
 
-    def _nested(self, middle: str, tails: Sequence[str]) -> Machine:
-        """Reads a name and its arguments as elements, tail included."""
-        bound, calls = self._marks.bound, self.protocol.calls
-        assert calls is not None
-        assert calls.pairs is not None
-        name = yield from self._word(lambda character: _NAME.match(character) is None)
-        if name is None or (yield from self._expect([bound(middle).replace("{name}", name)])) < 0:
-            return None
-        self._begin("tool_call", name)
-        tag = bound(calls.pairs.tag)
+    def _nested(self, name: str, pairs: Pairs, tails: Sequence[str]) -> Machine:
+        """Reads arguments as elements, tail included, and gives the name and them."""
+        tag = self._marks.bound(pairs.tag)
         search = Search([tag, *self._inner_enders])
         ends = [end.strip().removeprefix(tag) for end in tails]
         open_elements = [Element(name)]
@@ -408,16 +406,21 @@ class CallReading(Reading):
         root = root if isinstance(root, dict) else {}
         declared = root.get("properties", {})
         schema = declared.get(element.key) if isinstance(declared, dict) else None
-        return element.value(schema, root, lambda text: (self._marks.shown(text), *self._value(text)))
+        reader_of = partial(self._reader_of, root)
+        return element.value(schema, root, reader_of, lambda text: (self._marks.shown(text), *self._value(text)))
 
     def _reader(self, name: str, key: str) -> Reader | None:
         """What reads the value of a tool's argument; None for one that no schema describes."""
-        known = self._readers.get((name, key))
         root = self._tools.get(name, {})
         declared = root.get("properties", {})
-        if known is None and isinstance(declared, dict) and key in declared:
-            known = self._readers[name, key] = Reader(declared[key], root)
-        return known
+        return self._reader_of(root, declared[key]) if isinstance(declared, dict) and key in declared else None
+
+    def _reader_of(self, root: Any, schema: Any) -> Reader:
+        """What reads the values of a part of a tool's schema."""
+        place = id(root), id(schema)
+        if place not in self._readers:
+            self._readers[place] = Reader(schema, root)
+        return self._readers[place]
 
 
 def _quote_after(text: str, quote: str, quotes: str) -> str:

@@ -36,7 +36,19 @@ def asked(
         raise RequestError("use_beam_search: the engine searches no beams", "use_beam_search")
     try:
         # Greedy sampling is what clients say who want no sampling.
-        return checked(width, n, None, power, "vocabulary", 1, 0.0, heat or 1.0, False, None, unfinished=True)
+        return checked(
+            width=width,
+            returned=n,
+            max_tokens=None,
+            length_penalty=power,
+            normalize="vocabulary",
+            groups=1,
+            diversity=0.0,
+            temperature=heat or 1.0,
+            sample=False,
+            seed=None,
+            unfinished=True,
+        )
     except _core.SamplingError as wrong:
         param = "length_penalty" if "length_penalty" in str(wrong) else "temperature"
         raise RequestError(str(wrong), param) from wrong

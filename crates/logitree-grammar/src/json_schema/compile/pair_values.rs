@@ -21,7 +21,7 @@ impl RuleTable {
     pub(super) fn check_pairs(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<()> {
         let form = self.form()?;
         if form.ends_with_key() {
-            self.check_named(schema, &mut HashSet::new(), exprs)?;
+            self.check_named(schema, exprs)?;
         }
         for s in self.pair_objects(schema, exprs)? {
             if form.named_only {
@@ -43,13 +43,8 @@ impl RuleTable {
     }
 
     /// Checks that the schema names every key, and that every array can be written, of all that `schema` has in it.
-    fn check_named(
-        &mut self,
-        schema: SchemaId,
-        seen: &mut HashSet<SchemaId>,
-        exprs: &mut Exprs,
-    ) -> Result<()> {
-        let mut left = vec![schema];
+    fn check_named(&mut self, schema: SchemaId, exprs: &mut Exprs) -> Result<()> {
+        let (mut left, mut seen) = (vec![schema], HashSet::new());
         while let Some(schema) = left.pop() {
             if !seen.insert(schema) {
                 continue;

@@ -33,6 +33,7 @@ pub(super) struct PairValue {
     pub schema: SchemaId,
     /// What follows the whole pair.
     pub next: StateId,
+    /// What its end names.
     pub key: PairKey,
 }
 
