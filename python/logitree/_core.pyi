@@ -1136,6 +1136,13 @@ class Matcher(Constraint):
         """Whether what was accepted is complete (more may still be allowed)."""
 
     @property
+    def temperature(self) -> float | None:
+        """The temperature at which the next token is to be sampled, where a rule of the grammar has one
+        (`temperature=`): that of the innermost rule, the highest where the text may be in several. None: the
+        sampler's own. Decoders, `generate` and the server sample at it; what only masks does not.
+        """
+
+    @property
     def is_finished(self) -> bool:
         """Whether the constraint has ended: complete, with no continuation. Then the end tokens alone are allowed
         (its own, or the vocabulary's), and after them too, unless `is_open_ended`.

@@ -36,11 +36,30 @@ def test_captures_by_name() -> None:
         ('start: (a | b)*\na[capture]: "x"?\nb: "y"', "yxy", {"a": ["", "x"]}),
         ('start: x "c"\nx[capture, lazy]: /(?s:.*)/ "!"', "ab!c", {"x": "ab!"}),
         ('start: x "!"\nx[capture="y", stop="!"]: /(?s:.*)/', "ab!", {"y": "ab"}),
+        ('start: x "!"\nx[capture="y", stop="!", stop_capture="z"]: /(?s:.*)/', "ab!", {"y": "ab", "z": "!"}),
+        ('start: x\nx[capture="y", suffix="!"]: /[a-z]*/', "ab!", {"y": "ab"}),
+        ('start: x\nx[suffix="!", stop_capture="z"]: /[a-z]*/', "ab!", {"z": "!"}),
+        ('start: x\nx[capture, suffix=/!|[?][a-z]/, stop_capture="z"]: /[a-z?]*/', "a?b", {"x": "a", "z": "?b"}),
+        ('start: o\no[capture]: x\nx[capture, suffix="<end>"]: /.*/', "foo<end>", {"o": "foo<end>", "x": "foo"}),
+        (
+            'start: x x\n%ignore " "\nx[capture, suffix=";", stop_capture="z"]: /[a-z]+/',
+            "ab; c;",
+            {"x": ["ab", "c"], "z": [";", ";"]},
+        ),
+        ('start: x "b"?\nx[capture, stop=/b+/, stop_capture="z"]: /a*/', "aab", {"x": "aa", "z": "b"}),
+        ('start: x "b"?\nx[capture, stop=/b+/, stop_capture="z"]: /a*/', "aa", {"x": "aa"}),
         ('start: w (S w)*\nS: " "\nw[capture, max_tokens=2]: /[a-z]+/', "one two", {"w": ["one", "two"]}),
     ],
 )
 def test_texts_that_can_be_read_in_several_ways(text: str, written: str, expected: dict[str, object]) -> None:
     assert lt.Grammar.lark(text).captures(written) == expected
+
+
+def test_ebnf_captures_as_lark_does() -> None:
+    grammar = lt.Grammar.ebnf('root ::= a ", " b\na[capture] ::= [a-z]+\nb[capture="n", max_chars=2] ::= [0-9]+')
+    assert grammar.captures("ab, 12") == {"a": "ab", "n": "12"}
+    nested = lt.Grammar.ebnf('root ::= "(" root ")" | x\nx[capture] ::= "x" | "y"')
+    assert nested.captures("((y))") == {"x": "y"}
 
 
 def test_captures_are_those_of_a_regular_expression() -> None:

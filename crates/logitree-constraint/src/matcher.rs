@@ -57,6 +57,11 @@ pub trait Constraint: Send + Sync {
     }
 }
 
+/// The highest of the temperatures that matchers of one text have.
+pub(crate) fn highest_temperature<'m>(of: impl IntoIterator<Item = &'m dyn Matcher>) -> Option<f32> {
+    of.into_iter().filter_map(Matcher::temperature).reduce(f32::max)
+}
+
 /// A constraint bound to a vocabulary and running for one sequence.
 pub trait Matcher: Send + Sync {
     /// Number of token ids that masks cover.
@@ -182,6 +187,12 @@ pub trait Matcher: Send + Sync {
     /// As [`Matcher::allowed`].
     fn bias(&mut self) -> Result<Option<(TokenId, f32)>> {
         Ok(None)
+    }
+
+    /// The temperature at which the next token is to be sampled, where the constraint says so: a rule of its grammar has one.
+    /// What becomes of it is the decoder's business.
+    fn temperature(&self) -> Option<f32> {
+        None
     }
 
     /// Whether what comes here is free text, with only a few tokens banned: the model may end its turn, and

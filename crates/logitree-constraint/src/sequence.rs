@@ -178,6 +178,11 @@ pub trait States: Clone + Send + Sync + 'static {
         self.speaker_mut(at).map_or(Ok(None), |matcher| matcher.bias())
     }
 
+    /// As [`Matcher::temperature`].
+    fn temperature(&self, at: &Self::At) -> Option<f32> {
+        self.speaker(at)?.temperature()
+    }
+
     /// As [`Matcher::is_free`].
     fn is_free(&self, at: &Self::At) -> bool {
         self.speaker(at).is_some_and(Matcher::is_free)
@@ -510,6 +515,13 @@ impl<S: States> Matcher for Sequence<S> {
             Some((token, by)) if self.is_allowed(token)? => Ok(Some((token, by))),
             _ => Ok(None),
         }
+    }
+
+    fn temperature(&self) -> Option<f32> {
+        if self.is_finished() {
+            return None;
+        }
+        self.states.temperature(self.history.at())
     }
 
     fn is_free(&self) -> bool {

@@ -59,8 +59,8 @@ impl Rules {
         named
     }
 
-    /// The regular language that these rules are; `None` for rules that refer to themselves, name or count tokens or hold a
-    /// schema, and for very large ones.
+    /// The regular language that these rules are; `None` for rules that refer to themselves, name or count tokens, have a
+    /// temperature or hold a schema, and for very large ones.
     pub fn regular(&self) -> Option<Regex> {
         regular(&self.rules, self.start, &mut { usize::MAX })
     }
@@ -92,6 +92,13 @@ fn counts_tokens(rules: &[Rule]) -> bool {
     rules.iter().any(|rule| rule.marks.max_tokens.is_some() || inside(rule))
 }
 
+/// Whether one of the rules has a temperature, or one inside of it.
+pub(crate) fn has_temperatures(rules: &[Rule]) -> bool {
+    let inside =
+        |rule: &Rule| matches!(&rule.body, RuleBody::Both(both) if has_temperatures(&both.rules.rules));
+    rules.iter().any(|rule| rule.marks.temperature.is_some() || inside(rule))
+}
+
 struct Unfolding<'r, 'w> {
     rules: &'r [Rule],
     /// Bodies that may still be unfolded.
@@ -103,7 +110,7 @@ struct Unfolding<'r, 'w> {
 impl Unfolding<'_, '_> {
     fn rule(&mut self, id: RuleId, depth: usize) -> Option<Regex> {
         let Rule { body, marks, .. } = &self.rules[id.index()];
-        if marks.max_tokens.is_some() {
+        if marks.max_tokens.is_some() || marks.temperature.is_some() {
             return None;
         }
         self.body(body, depth)

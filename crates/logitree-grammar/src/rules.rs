@@ -108,13 +108,15 @@ impl Rule {
 }
 
 /// What a rule says of its occurrences beside their texts.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Marks {
     /// After how many tokens an occurrence ends as soon as it can; at least 1. The token in which it begins counts only if it
     /// begins with it. Only of a rule that is a regular expression.
     pub max_tokens: Option<u32>,
-    /// The name under which the text of an occurrence is given (`captures` in logitree-constraint).
-    pub capture: Option<Arc<str>>,
+    /// What is captured of an occurrence (`captures` in logitree-constraint).
+    pub capture: Option<Captured>,
+    /// The temperature at which the tokens of an occurrence are to be sampled: at least 0.
+    pub temperature: Option<f32>,
 }
 
 impl Marks {
@@ -122,6 +124,32 @@ impl Marks {
     pub fn is_none(&self) -> bool {
         *self == Marks::default()
     }
+}
+
+/// A temperature as a grammar writes it: a finite number from 0 on.
+pub(crate) fn temperature(written: &str) -> Option<f32> {
+    written.parse().ok().filter(|number: &f32| number.is_finite() && *number >= 0.0)
+}
+
+/// What is captured of the text of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    /// The name of the text; `None`: only what ends it has one.
+    pub name: Option<Arc<str>>,
+    /// What ends the text, where that is captured by itself.
+    pub end: Option<CapturedEnd>,
+}
+
+/// What ends a captured text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapturedEnd {
+    /// Its name; `None`: it is only taken off the text.
+    pub name: Option<Arc<str>>,
+    /// Its language.
+    pub language: Regex,
+    /// The language of the text before it, where it is a part of the rule's text (a suffix). `None`: it follows the rule's text
+    /// (a stop).
+    pub before: Option<Regex>,
 }
 
 /// The texts of the tokens between which [`Rules::with_borders`] puts what the rule of this number captures.
@@ -139,23 +167,23 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The same rules with each capture between two named tokens, [`borders`] of its number, and the names of the captures by
+    /// The same rules with each capture between two named tokens, [`borders`] of its number, and the captures by
     /// number. Tokens are not counted. `None` where nothing is captured.
-    pub fn with_borders(&self) -> Option<(Rules, Vec<Arc<str>>)> {
-        let (mut made, mut names) = (self.clone(), Vec::new());
+    pub fn with_borders(&self) -> Option<(Rules, Vec<Captured>)> {
+        let (mut made, mut captured) = (self.clone(), Vec::new());
         for id in 0..self.rules.len() {
             made.rules[id].marks = Marks::default();
-            let Some(name) = &self.rules[id].marks.capture else { continue };
+            let Some(capture) = &self.rules[id].marks.capture else { continue };
             let inner = RuleId::new(made.rules.len());
             let border = |text: String| {
                 RuleBody::Tokens(TokenNames { tokens: vec![TokenName::Text(text)], negated: false })
             };
-            let [begin, end] = borders(names.len()).map(border);
+            let [begin, end] = borders(captured.len()).map(border);
             let outer = RuleBody::Seq(vec![begin, RuleBody::Ref(inner), end]);
             let body = std::mem::replace(&mut made.rules[id].body, outer);
             made.rules.push(Rule::new(self.rules[id].name.clone(), body));
-            names.push(Arc::clone(name));
+            captured.push(capture.clone());
         }
-        (!names.is_empty()).then_some((made, names))
+        (!captured.is_empty()).then_some((made, captured))
     }
 }

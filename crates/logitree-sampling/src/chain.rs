@@ -270,7 +270,7 @@ impl Chain {
 
     /// Whether candidates at -inf make no difference to a draw, where [`MANY`] others are above that.
     fn ignores_rejected(&self) -> bool {
-        if self.align.rule.is_some() || self.mode != Mode::Fast {
+        if self.align.changes_parameters() || self.mode != Mode::Fast {
             return false;
         }
         let mut many = !self.align.is_set();

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::search::Known;
+use crate::matcher::highest_temperature;
 use crate::sequence::{History, Scratch};
 use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -264,6 +265,10 @@ impl<S: Searchable> States for SearchedStates<S> {
             }
         }
         Ok(wanted)
+    }
+
+    fn temperature(&self, _at: &At) -> Option<f32> {
+        highest_temperature(self.state.matchers())
     }
 
     fn spans<'a>(&'a self, _history: &'a History<At>) -> Option<&'a SpanProgress> {

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::plan::{Beginning, Place, Plan};
 use super::searched::MAX_NUMBERED;
+use crate::matcher::highest_temperature;
 use crate::sequence::{History, Scratch};
 use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
@@ -384,6 +385,10 @@ impl States for ThreadStates {
             [only] => Ok(only.matcher.bias()?.filter(|(token, _)| !ends.contains(token))),
             _ => Ok(None),
         }
+    }
+
+    fn temperature(&self, _at: &At) -> Option<f32> {
+        highest_temperature(self.threads.iter().map(|thread| &*thread.matcher))
     }
 
     fn spans<'a>(&'a self, history: &'a History<At>) -> Option<&'a SpanProgress> {

@@ -46,6 +46,8 @@ pub(super) struct SharedEngine {
     pub size: usize,
     /// Whether only the bytes of tokens matter, and the vocabulary's own tokens end a text.
     pub is_bytewise: bool,
+    /// Whether rules of the grammar have temperatures.
+    has_temperatures: bool,
     engine: Mutex<Engine>,
     known: RwLock<Tables>,
     share: MemoryShare,
@@ -73,6 +75,7 @@ impl SharedEngine {
             start: engine.machine.start(),
             size: engine.vocabulary.len(),
             is_bytewise: engine.is_bytewise(),
+            has_temperatures: engine.machine.has_temperatures(),
             steps: AtomicU64::new(engine.steps()),
             engine: Mutex::new(engine),
             known: RwLock::default(),
@@ -100,6 +103,11 @@ impl SharedEngine {
     fn count(&self, steps: u64) {
         self.steps.fetch_add(steps, Ordering::Relaxed);
         interrupt::consume(steps);
+    }
+
+    /// The temperature in `config`, as [`Machine::temperature`](logitree_grammar::earley::Machine::temperature) has it.
+    pub fn temperature(&self, config: ConfigId) -> Option<f32> {
+        self.has_temperatures.then(|| self.lock().machine.temperature(config)).flatten()
     }
 
     /// The engine itself. A poisoned one only lacks memos: every table is written when it is whole.

@@ -138,6 +138,10 @@ impl States for GrammarStates {
         self.engine.is_bytewise.then(|| ByteWalk(Box::new(GrammarLanguage::walk(&self.engine))))
     }
 
+    fn temperature(&self, at: &At) -> Option<f32> {
+        self.engine.temperature(at.config)
+    }
+
     fn expected(&self, at: &At) -> Vec<String> {
         self.engine.session().engine().expected(at.config)
     }

@@ -8,7 +8,9 @@ use rustc_hash::FxHashSet;
 use super::bytewise::with_controls;
 use crate::grammar::{BoundGrammar, GrammarLimits};
 use crate::{Error, ErrorKind, Matcher, Result, TokenId};
-use logitree_grammar::rules::{borders, Rules};
+use logitree_grammar::expr::{Encoding, Exprs, NOTHING};
+use logitree_grammar::rules::{borders, Captured, CapturedEnd, Rules};
+use logitree_grammar::Regex;
 
 /// A text may have so many bytes.
 const MAX_BYTES: usize = 1 << 20;
@@ -30,8 +32,8 @@ pub fn captures(rules: &Rules, text: &[u8]) -> Result<Option<Vec<Capture>>> {
     if text.len() > MAX_BYTES {
         return Err(limit(format!("captures of {} bytes, more than {MAX_BYTES}", text.len())));
     }
-    let Some((rules, names)) = rules.with_borders() else { return Ok(Some(Vec::new())) };
-    let vocabulary = Arc::new(with_controls((0..names.len()).flat_map(borders))?);
+    let Some((rules, captured)) = rules.with_borders() else { return Ok(Some(Vec::new())) };
+    let vocabulary = Arc::new(with_controls((0..captured.len()).flat_map(borders))?);
     let grammar = BoundGrammar::new(Arc::new(rules), &vocabulary, Some(&[]), GrammarLimits::default())?;
     let mut matcher = grammar.matcher()?;
     let Some(path) = path(&mut *matcher, text)? else { return Ok(None) };
@@ -41,7 +43,7 @@ pub fn captures(rules: &Rules, text: &[u8]) -> Result<Option<Vec<Capture>>> {
             None => at += 1,
             Some((number, true)) => {
                 open.push(found.len());
-                found.push((Arc::clone(&names[number]), at..at));
+                found.push((number, at..at));
             }
             Some((_, false)) => {
                 if let Some(begun) = open.pop() {
@@ -50,7 +52,93 @@ pub fn captures(rules: &Rules, text: &[u8]) -> Result<Option<Vec<Capture>>> {
             }
         }
     }
-    Ok(Some(found))
+    let mut exprs = Exprs::new(MAX_VISITED);
+    exprs.set_fuel(16 * MAX_VISITED as u64);
+    let mut named = Vec::with_capacity(found.len());
+    for (number, range) in found {
+        name(&captured[number], text, range, &mut exprs, &mut named)?;
+    }
+    Ok(Some(named))
+}
+
+/// Appends what a rule captured of its text, which is at `range`: the text, without a suffix, and what ended it.
+fn name(
+    captured: &Captured,
+    text: &[u8],
+    range: Range<usize>,
+    exprs: &mut Exprs,
+    named: &mut Vec<Capture>,
+) -> Result<()> {
+    let (mut inner, mut ending) = (range.clone(), None);
+    if let Some(CapturedEnd { language, before, .. }) = &captured.end {
+        ending = match before {
+            Some(before) => suffix(before, language, &text[range.clone()], exprs)?,
+            None => {
+                shortest(language, &text[range.end..], exprs)?.map(|length| range.len()..range.len() + length)
+            }
+        }
+        .map(|end| range.start + end.start..range.start + end.end);
+        if let (Some(end), true) = (&ending, before.is_some()) {
+            inner.end = end.start;
+        }
+    }
+    named.extend(captured.name.clone().map(|name| (name, inner)));
+    let end_name = captured.end.as_ref().and_then(|end| end.name.clone());
+    named.extend(end_name.zip(ending));
+    Ok(())
+}
+
+/// Where the suffix of the shortest text that is one of `before` and a suffix begins and ends in `text`: the shortest such
+/// suffix.
+fn suffix(before: &Regex, suffix: &Regex, text: &[u8], exprs: &mut Exprs) -> Result<Option<Range<usize>>> {
+    let whole = Regex::concat([before.clone(), suffix.clone()]);
+    let Some(end) = shortest(&whole, text, exprs)? else { return Ok(None) };
+    let begins = ends(before, &text[..end], exprs)?;
+    for begin in begins.into_iter().rev() {
+        if ends(suffix, &text[begin..end], exprs)?.last() == Some(&(end - begin)) {
+            return Ok(Some(begin..end));
+        }
+    }
+    Ok(None)
+}
+
+/// The length of the shortest beginning of `text` that `regex` matches.
+fn shortest(regex: &Regex, text: &[u8], exprs: &mut Exprs) -> Result<Option<usize>> {
+    walk(regex, text, exprs, Some)
+}
+
+/// The lengths of all beginnings of `text` that `regex` matches, ascending.
+fn ends(regex: &Regex, text: &[u8], exprs: &mut Exprs) -> Result<Vec<usize>> {
+    let mut all = Vec::new();
+    walk(regex, text, exprs, |length| {
+        all.push(length);
+        None::<()>
+    })?;
+    Ok(all)
+}
+
+/// Calls `found` with the length of each beginning of `text` that `regex` matches, up to the first for which it gives
+/// something.
+fn walk<R>(
+    regex: &Regex,
+    text: &[u8],
+    exprs: &mut Exprs,
+    mut found: impl FnMut(usize) -> Option<R>,
+) -> Result<Option<R>> {
+    let mut expr = exprs.compile(regex, Encoding::Utf8)?;
+    for length in 0..=text.len() {
+        if exprs.is_complete(expr) {
+            if let Some(result) = found(length) {
+                return Ok(Some(result));
+            }
+        }
+        let Some(&byte) = text.get(length) else { break };
+        expr = exprs.derive(expr, byte)?;
+        if expr == NOTHING {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 /// The number of a border's capture, and whether it begins it; `None` for a byte.

@@ -85,6 +85,11 @@ impl Successor {
         left > 0
     }
 
+    /// The item after the lexeme, or, where it depends on the text, in its place: the origin is the same.
+    pub(super) fn item(&self) -> Item {
+        Item { state: self.to, origin: self.origin }
+    }
+
     pub(super) fn key(&self) -> (StateId, u32, OriginId) {
         (self.to, self.edge, self.origin)
     }
@@ -292,7 +297,8 @@ impl Machine {
     fn call(&mut self, callee: StateId, caller: Item, agenda: &mut Agenda) -> Result<()> {
         let most = self.limits.items;
         let back = self.state_index(caller.state)?;
-        if self.states[back].accepting && self.states[back].edges.is_empty() {
+        let is_done = self.states[back].accepting && self.states[back].edges.is_empty();
+        if is_done || self.is_tempered_again(caller) {
             return agenda.add(Item { state: callee, origin: caller.origin }, most);
         }
         let origin = agenda.local(callee);
@@ -301,6 +307,16 @@ impl Machine {
             agenda.add(caller, most)?;
         }
         agenda.add(Item { state: callee, origin }, most)
+    }
+
+    /// Whether `caller` only gives a temperature that its own callers, all in the same state, give as well. It has nothing to
+    /// do afterwards that they do not.
+    fn is_tempered_again(&self, caller: Item) -> bool {
+        self.has_temperatures
+            && self.source.temperature(caller.state).is_some()
+            && caller.origin.as_local().is_none()
+            && !self.origins.callers(caller.origin).is_empty()
+            && self.origins.callers(caller.origin).iter().all(|above| above.state == caller.state)
     }
 
     /// Adds a lexeme. If it is nullable, adds what follows it as well.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::super::expr::{nested_counts, Encoding, Exprs};
+use super::super::join::has_temperatures;
 use super::super::regex::Regex;
 use super::super::rules::{written_name, RuleBody, RuleId, Rules};
 use super::embedded::Embedded;
@@ -214,8 +215,17 @@ pub(super) fn lower(
                 },
                 _ => error,
             })?;
-        if let Some(most) = rules.rules[rule.index()].marks.max_tokens {
+        let marks = &rules.rules[rule.index()].marks;
+        if let Some(most) = marks.max_tokens {
             lowering.counted(rule, part, most)?;
+            if let Some(temperature) = marks.temperature {
+                lowering.temper(rule, temperature);
+            }
+            continue;
+        }
+        if let Some(temperature) = marks.temperature {
+            lowering.out.roots[rule.index()] = Some(lowering.materialise(part)?);
+            lowering.temper(rule, temperature);
             continue;
         }
         match part {
@@ -287,6 +297,11 @@ impl<'a> Lowering<'a> {
                 self.embedded_texts(LoweredKind::Json(state), state.is_some(), may_be_empty)?
             }
             RuleBody::Both(both) => {
+                if has_temperatures(&both.rules.rules) {
+                    let message = "a rule with a temperature inside of an intersection";
+                    return Err(Error::new(ErrorKind::Constraint, message)
+                        .help("give the temperature to a rule around the intersection"));
+                }
                 let json = self.json.as_ref().map(|json| json.fresh());
                 let (start, may_be_empty) = self.embedded.root(both, self.exprs, json)?;
                 self.embedded_texts(LoweredKind::Embedded(start), start.is_some(), may_be_empty)?
@@ -348,6 +363,13 @@ impl<'a> Lowering<'a> {
         let expr = self.exprs.compile(&regular.regex, Encoding::Utf8)?;
         self.out.roots[rule.index()] = Some(self.push(LoweredKind::Counted(expr, most), said));
         Ok(())
+    }
+
+    /// Gives a rule that has its node a temperature.
+    fn temper(&mut self, rule: RuleId, temperature: f32) {
+        let root = self.out.roots[rule.index()].expect("it was made just now");
+        let said = self.out.nodes[root.index()].said.clone();
+        self.out.roots[rule.index()] = Some(self.push(LoweredKind::Tempered(root, temperature), said));
     }
 
     fn sequence(&mut self, parts: Vec<Lowered>) -> Result<Lowered> {

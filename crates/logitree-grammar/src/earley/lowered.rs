@@ -34,6 +34,8 @@ pub(super) enum LoweredKind {
     Json(Option<StateId>),
     /// The non-empty texts of an intersection from this state on; `None` if there are none.
     Embedded(Option<StateId>),
+    /// A part that has a temperature ([`Machine::temperature`](super::Machine::temperature)).
+    Tempered(LoweredId, f32),
 }
 
 /// A node.
@@ -85,7 +87,7 @@ impl LoweredRules {
     pub(super) fn children(&self, node: LoweredId) -> &[LoweredId] {
         match &self.nodes[node.index()].body {
             LoweredKind::Seq(parts) | LoweredKind::Alt(parts) => parts,
-            LoweredKind::Repeat { of, .. } => std::slice::from_ref(of),
+            LoweredKind::Repeat { of, .. } | LoweredKind::Tempered(of, _) => std::slice::from_ref(of),
             LoweredKind::Lexeme(_)
             | LoweredKind::Counted(..)
             | LoweredKind::Ref(_)

@@ -26,7 +26,7 @@ mod run;
 mod state_source;
 
 use logitree_automata::IdTable;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::expr::{ExprId, Exprs, Tag};
 use crate::{Chunks, Error, ErrorKind, Result};
@@ -86,6 +86,8 @@ pub struct Machine {
     scratch: (Vec<(ExprId, ContinuationId)>, Vec<SetId>),
     /// Whether the text of some lexeme was read.
     has_read: bool,
+    /// Whether some part has a temperature.
+    has_temperatures: bool,
     /// Size in bytes of boxed data; flat tables are measured on demand.
     boxed: usize,
 }
@@ -102,6 +104,7 @@ impl Machine {
         limits: MachineLimits,
     ) -> Result<Machine> {
         let mut machine = Machine {
+            has_temperatures: source.has_temperatures(),
             source,
             exprs,
             limits,
@@ -180,6 +183,36 @@ impl Machine {
     /// Whether what may come depends on where tokens ended: see [`Machine::end_token`].
     pub fn counts_tokens(&self) -> bool {
         self.source.counts_tokens()
+    }
+
+    /// Whether some part has a temperature.
+    pub fn has_temperatures(&self) -> bool {
+        self.has_temperatures
+    }
+
+    /// The temperature at which the next token is to be sampled: that of the innermost part that has one, the highest where the
+    /// text may be in several. `None`: it is in no such part.
+    pub fn temperature(&self, config: ConfigId) -> Option<f32> {
+        if !self.has_temperatures {
+            return None;
+        }
+        let mut open: Vec<Item> = Vec::new();
+        for &(_, continuation) in self.threads(config) {
+            open.extend(self.successors(continuation).iter().map(Successor::item));
+        }
+        for set in self.boundary(config) {
+            let closed = self.sets[set.index()].as_ref();
+            open.extend(closed.iter().flat_map(|closed| closed.tokens.iter().map(|&(_, item, _)| item)));
+        }
+        let (mut highest, mut seen) = (None::<f32>, FxHashSet::default());
+        while let Some(Item { state, origin }) = open.pop() {
+            match self.source.temperature(state) {
+                Some(found) => highest = Some(highest.map_or(found, |known| known.max(found))),
+                None if seen.insert(origin) => open.extend_from_slice(self.origins.callers(origin)),
+                None => {}
+            }
+        }
+        highest
     }
 
     /// Fails if the machine has reached its memory limit.

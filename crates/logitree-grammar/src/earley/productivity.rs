@@ -41,7 +41,7 @@ impl Productivity {
                 LoweredKind::Json(state) | LoweredKind::Embedded(state) => {
                     (yes(state.is_some()), NEVER, yes(state.is_some()))
                 }
-                LoweredKind::Ref(_) | LoweredKind::Alt(_) => (1, 1, 1),
+                LoweredKind::Ref(_) | LoweredKind::Alt(_) | LoweredKind::Tempered(..) => (1, 1, 1),
                 LoweredKind::Seq(parts) => (parts.len(), parts.len(), 1),
                 LoweredKind::Repeat { min, .. } => (usize::from(*min > 0), usize::from(*min > 0), 1),
             };

@@ -71,6 +71,8 @@ enum DerivedState {
     Round(LoweredId, u32),
     /// The state without the empty string.
     NonEmpty(StateId),
+    /// After a part that has a temperature. It waits for the part, so that all that runs inside has it as a caller.
+    Tempered(LoweredId),
 }
 
 /// How a repetition is run.
@@ -211,7 +213,9 @@ impl RulesSource {
                         RepeatKind::Counted => END,
                     };
                 }
-                LoweredKind::Lexeme(_)
+                // Callees, which end at `END`.
+                LoweredKind::Tempered(..)
+                | LoweredKind::Lexeme(_)
                 | LoweredKind::Counted(..)
                 | LoweredKind::Ref(_)
                 | LoweredKind::Tokens(_)
@@ -270,7 +274,7 @@ impl RulesSource {
     fn node_at(&self, state: StateId) -> Option<LoweredId> {
         match self.made_at(state) {
             Some(DerivedState::Loop(node)) => Some(node),
-            Some(DerivedState::Round(..) | DerivedState::NonEmpty(_)) => None,
+            Some(DerivedState::Round(..) | DerivedState::NonEmpty(_) | DerivedState::Tempered(_)) => None,
             None => {
                 let node = state.index().checked_sub(1).filter(|&node| node < self.next.len());
                 node.map(LoweredId::new)
@@ -310,6 +314,7 @@ impl RulesSource {
             Some(DerivedState::Loop(node)) => self.productivity.nonempty[node.index()] || self.follows(node),
             Some(DerivedState::Round(..)) => true,
             Some(DerivedState::NonEmpty(_)) => return Ok(Some(state)),
+            Some(DerivedState::Tempered(node)) => self.follows(node),
         };
         if says {
             self.make(DerivedState::NonEmpty(state)).map(Some)
@@ -345,6 +350,10 @@ impl RulesSource {
             LoweredKind::Ref(rule) => {
                 let root = self.nodes.roots[rule.index()].expect("what is referred to has a node");
                 vec![Edge::Call { callee: before(root), back: next }]
+            }
+            LoweredKind::Tempered(of, _) => {
+                let back = self.make(DerivedState::Tempered(node))?;
+                vec![Edge::Call { callee: before(of), back }]
             }
             LoweredKind::Seq(ref parts) => {
                 vec![Edge::Jump { to: parts.first().map_or(next, |&part| before(part)) }]
@@ -430,7 +439,9 @@ impl RulesSource {
         loop {
             match self.made_at(state) {
                 Some(DerivedState::NonEmpty(of)) => state = of,
-                Some(DerivedState::Loop(node) | DerivedState::Round(node, _)) => return Some(node),
+                Some(
+                    DerivedState::Loop(node) | DerivedState::Round(node, _) | DerivedState::Tempered(node),
+                ) => return Some(node),
                 None => return self.node_at(state),
             }
         }
@@ -478,6 +489,10 @@ impl StateSource for RulesSource {
                 Ok(StateEdges { accepting: false, edges })
             }
             Some(DerivedState::Round(node, count)) => self.round(node, count),
+            Some(DerivedState::Tempered(node)) => {
+                let edges = vec![Edge::Jump { to: self.next[node.index()] }];
+                Ok(StateEdges { accepting: false, edges })
+            }
             // An iteration is never empty; only stopping here is excluded.
             Some(DerivedState::NonEmpty(of)) if matches!(self.made_at(of), Some(DerivedState::Round(..))) => {
                 Ok(StateEdges { accepting: false, ..self.expand(of, exprs)? })
@@ -513,6 +528,24 @@ impl StateSource for RulesSource {
 
     fn counts_tokens(&self) -> bool {
         self.nodes.nodes.iter().any(|node| matches!(node.body, LoweredKind::Counted(..)))
+    }
+
+    fn has_temperatures(&self) -> bool {
+        self.nodes.nodes.iter().any(|node| matches!(node.body, LoweredKind::Tempered(..)))
+    }
+
+    fn temperature(&self, state: StateId) -> Option<f32> {
+        let mut at = self.made_at(state)?;
+        loop {
+            match at {
+                DerivedState::NonEmpty(of) => at = self.made_at(of)?,
+                DerivedState::Tempered(node) => match self.nodes.nodes[node.index()].body {
+                    LoweredKind::Tempered(_, temperature) => return Some(temperature),
+                    _ => return None,
+                },
+                DerivedState::Loop(_) | DerivedState::Round(..) => return None,
+            }
+        }
     }
 
     fn byte_size(&self) -> usize {

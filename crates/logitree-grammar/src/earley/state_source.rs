@@ -148,6 +148,16 @@ pub trait StateSource: Send {
         false
     }
 
+    /// Whether some state has a temperature.
+    fn has_temperatures(&self) -> bool {
+        false
+    }
+
+    /// The temperature of the part that `state` waits for: all that runs before it is entered has it.
+    fn temperature(&self, _state: StateId) -> Option<f32> {
+        None
+    }
+
     /// About how many bytes the states hold that are made while a text is read.
     fn byte_size(&self) -> usize {
         0

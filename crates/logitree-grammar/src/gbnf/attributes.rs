@@ -1,21 +1,23 @@
 //! Reads the options of EBNF's rules, `name[lazy, max_chars=20] ::=`, and applies them once all rules are read.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::super::endings::shortest;
 use super::super::join::regular;
 use super::super::problems::{excerpt, Problems};
-use super::super::rules::{Rule, RuleBody, RuleId};
+use super::super::rules::{temperature, Captured, Marks, Rule, RuleBody, RuleId};
 use super::super::{CharSet, Regex};
 use super::read::Reader;
 
 /// Maximum weight of all rules with options, with the rules that they name.
 const MAX_WEIGHT: usize = 1 << 18;
 
-const KNOWN: &str = "known are lazy, max_chars=number, max_tokens=number, capture and capture=\"name\"";
+const KNOWN: &str =
+    "known are lazy, max_chars=number, max_tokens=number, temperature=number, capture and capture=\"name\"";
 
-/// The options of a rule that change what may come.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+/// The options of a rule.
+#[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Attributes {
     /// Whether it ends as early as it can.
     lazy: bool,
@@ -23,11 +25,25 @@ pub(super) struct Attributes {
     max_chars: Option<u32>,
     /// Maximum number of tokens.
     max_tokens: Option<u32>,
+    /// The name of what it captures; empty: the rule's.
+    capture: Option<String>,
+    /// The temperature at which it is sampled.
+    temperature: Option<f32>,
 }
 
 impl Attributes {
-    pub(super) fn is_none(self) -> bool {
-        self == Attributes::default()
+    pub(super) fn is_none(&self) -> bool {
+        *self == Attributes::default()
+    }
+
+    /// The option that asks for a rule that is one regular expression.
+    fn of_regular(&self) -> Option<&'static str> {
+        let options = [
+            ("lazy", self.lazy),
+            ("max_chars", self.max_chars.is_some()),
+            ("max_tokens", self.max_tokens.is_some()),
+        ];
+        options.into_iter().find(|option| option.1).map(|option| option.0)
     }
 }
 
@@ -54,15 +70,13 @@ impl Reader<'_> {
             match (key, has_value) {
                 ("lazy", false) => read.lazy = true,
                 ("max_chars", true) => read.max_chars = Some(self.number()?),
-                ("capture", false) => {}
-                ("capture" | "stop_capture", true) if self.peek() == Some(b'"') => {
-                    if self.quoted()?.is_empty() {
-                        self.problems.add(
-                            from,
-                            format!("`{key}` has no name"),
-                            format!("write {key}=\"name\""),
-                        );
+                ("capture", false) => read.capture = Some(String::new()),
+                ("capture", true) if self.peek() == Some(b'"') => {
+                    let name = self.quoted()?;
+                    if name.is_empty() {
+                        self.problems.add(from, "`capture` has no name", "write capture=\"name\"");
                     }
+                    read.capture = Some(name);
                 }
                 ("max_tokens", true) => {
                     let at = self.at;
@@ -72,9 +86,14 @@ impl Reader<'_> {
                     }
                 }
                 ("temperature", true) => {
-                    self.at = from;
-                    let help = "set it where tokens are sampled";
-                    return self.fail("`temperature` does not describe text", help);
+                    let rest = &self.text[self.at..];
+                    let length = rest.bytes().take_while(|&byte| is_of_number(byte)).count();
+                    read.temperature = temperature(&rest[..length]);
+                    if read.temperature.is_none() {
+                        let help = "write temperature=0.7";
+                        return self.fail("`temperature` is no number from 0 on", help);
+                    }
+                    self.at += length;
                 }
                 _ => {
                     self.at = from;
@@ -94,25 +113,35 @@ impl Reader<'_> {
     }
 }
 
+/// Whether a number with a fraction and an exponent may have `byte`.
+fn is_of_number(byte: u8) -> bool {
+    byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-')
+}
+
 /// A rule with options, and where it is.
 pub(super) type Marked = (RuleId, Attributes, usize);
 
 /// Applies the options of `marked` rules. The rules are all that were read.
 pub(super) fn apply(rules: &mut [Rule], marked: &[Marked], problems: &mut Problems) {
-    let marked: HashMap<RuleId, (Attributes, usize)> =
-        marked.iter().map(|&(id, attributes, at)| (id, (attributes, at))).collect();
+    let marked: HashMap<RuleId, (&Attributes, usize)> =
+        marked.iter().map(|(id, attributes, at)| (*id, (attributes, *at))).collect();
     if marked.is_empty() {
         return;
     }
     let mut weight = MAX_WEIGHT;
     for id in callees_first(rules) {
         let Some(&(attributes, at)) = marked.get(&id) else { continue };
+        let name = || Arc::from(rules[id.index()].name.as_str());
+        let named = |given: &String| if given.is_empty() { name() } else { Arc::from(given.as_str()) };
+        let capture =
+            attributes.capture.as_ref().map(|given| Captured { name: Some(named(given)), end: None });
+        let Attributes { max_tokens, temperature, .. } = *attributes;
+        let marks = Marks { max_tokens, capture, temperature };
+        let Some(option) = attributes.of_regular() else {
+            rules[id.index()].marks = marks;
+            continue;
+        };
         let Some(mut regex) = regular(rules, id, &mut weight) else {
-            let option = match attributes {
-                Attributes { lazy: true, .. } => "lazy",
-                Attributes { max_chars: Some(_), .. } => "max_chars",
-                _ => "max_tokens",
-            };
             let name = &rules[id.index()].name;
             let message =
                 format!("`{option}` of the rule \"{name}\", which is no regular expression, or a large one");
@@ -123,6 +152,12 @@ pub(super) fn apply(rules: &mut [Rule], marked: &[Marked], problems: &mut Proble
             );
             continue;
         };
+        if let Some(inner) = captured_inside(rules, id) {
+            let name = &rules[id.index()].name;
+            let message =
+                format!("`{option}` of the rule \"{name}\", which contains the captured \"{inner}\"");
+            problems.add(at, message, "capture the outer rule, or leave the option out");
+        }
         if attributes.lazy {
             regex = shortest(regex);
         }
@@ -130,8 +165,24 @@ pub(super) fn apply(rules: &mut [Rule], marked: &[Marked], problems: &mut Proble
             regex = Regex::and([regex, Regex::Set(CharSet::all()).repeat(0, Some(most))]);
         }
         rules[id.index()].body = RuleBody::Lexeme(regex);
-        rules[id.index()].marks.max_tokens = attributes.max_tokens;
+        rules[id.index()].marks = marks;
     }
+}
+
+/// The name of a rule that is captured and that this one refers to, also by others.
+fn captured_inside(rules: &[Rule], id: RuleId) -> Option<&str> {
+    let (mut seen, mut open) = (vec![false; rules.len()], Vec::new());
+    referred(&rules[id.index()].body, &mut |callee| open.push(callee));
+    while let Some(id) = open.pop() {
+        let rule = &rules[id.index()];
+        if rule.marks.capture.is_some() {
+            return Some(&rule.name);
+        }
+        if !std::mem::replace(&mut seen[id.index()], true) {
+            referred(&rule.body, &mut |callee| open.push(callee));
+        }
+    }
+    None
 }
 
 /// All rules, each after those that it refers to, as far as these do not refer to it.

@@ -6,10 +6,10 @@
 //! an empty class `[]`, a reversed range, a repetition whose maximum is less than its minimum.
 //!
 //! EBNF has more escapes, names with dots, line ends wherever white space may be, macros (`Regex`, `Substring`,
-//! `TagDispatch`, `TokenTagDispatch`, `Token`, `ExcludeToken`) and options of rules: `lazy` and `max_chars` of rules that
-//! are one regular expression, and `capture`, which changes no text. A look-ahead `(= ...)` at the end of a rule repeats
-//! what follows the rule anyway: it is read and has no effect, as in XGrammar, where it only makes masks faster. Rejected:
-//! `temperature`, which does not describe text. GBNF's token terminals are read in EBNF, too.
+//! `TagDispatch`, `TokenTagDispatch`, `Token`, `ExcludeToken`) and options of rules: `lazy`, `max_chars` and `max_tokens`
+//! of rules that are one regular expression, and `capture` and `temperature`, which change no text. A look-ahead `(= ...)` at
+//! the end of a rule repeats what follows the rule anyway: it is read and has no effect, as in XGrammar, where it only makes
+//! masks faster. GBNF's token terminals are read in EBNF, too.
 
 mod attributes;
 mod characters;

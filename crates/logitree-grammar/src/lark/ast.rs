@@ -43,6 +43,10 @@ pub(super) struct Attributes<'t> {
     pub(super) max_tokens: Option<(u32, usize)>,
     /// The name of what it captures; empty: the rule's.
     pub(super) capture: Option<String>,
+    /// The name of what ends it.
+    pub(super) end_capture: Option<String>,
+    /// The temperature at which it is sampled.
+    pub(super) temperature: Option<f32>,
 }
 
 /// The value of a parameter, by that of the rule that uses it.

@@ -1,6 +1,7 @@
 //! Reads Lark in llguidance's dialect (its `docs/syntax.md`) into [`Rules`]: rules in lower case, terminals in
 //! upper case, regular expressions, `%ignore`, `%import common`, `%json`, `%regex`, `%lark`, special tokens,
-//! `&` and `~` in terminals, and the attributes `lazy`, `suffix` and `stop`.
+//! `&` and `~` in terminals, and the attributes `lazy`, `suffix`, `stop`, `stop_capture`, `capture`, `max_tokens` and
+//! `temperature`.
 //!
 //! A grammar has all its parses: no terminal takes precedence for being longer or defined first. A lazy
 //! terminal ends as early as possible and takes precedence over its alternatives in a choice. Ignored text may
@@ -10,7 +11,7 @@
 //! A rule with a parameter is made for each value that it can be used with, at most a quarter of a million alternatives.
 //!
 //! Rejected with an error that names them: templates, priorities of terminals, `%override`,
-//! `%extend`, `%declare`, imports other than `common`, `temperature`, an empty `stop`, and options in `"x-guidance"` that do not say how values are written.
+//! `%extend`, `%declare`, imports other than `common`, an empty `stop`, and options in `"x-guidance"` that do not say how values are written.
 
 mod ast;
 mod attributes;

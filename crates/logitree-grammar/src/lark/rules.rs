@@ -1,12 +1,13 @@
 //! Compiles items to [`Rules`].
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::super::append::append;
 use super::super::endings::{before, shortest};
 use super::super::join::limit_tokens;
 use super::super::problems::{Problem, Problems};
-use super::super::rules::{Rule, RuleBody, RuleId, Rules};
+use super::super::rules::{Captured, CapturedEnd, Rule, RuleBody, RuleId, Rules};
 use super::super::Regex;
 use super::ast::{Alternative, Choice, Ending, Expr, Item, Parameter, RuleItem, Value};
 use super::choices::prefer;
@@ -84,7 +85,7 @@ impl Compiler<'_> {
         self.parametric_rules(&mut scope);
         self.parameter = parameter;
         self.limit_tokens(items, &scope);
-        self.name_captures(items, &scope);
+        self.temper(items, &scope);
         let Some(&start) = scope.rules.get("start") else {
             if !self.problems.is_full() {
                 self.problems.add(at, "no rule \"start\"", "define it: start: ...");
@@ -115,16 +116,25 @@ impl Compiler<'_> {
         }
     }
 
-    /// Marks the rules whose texts are captured. All rules are compiled.
-    fn name_captures(&mut self, items: &[Item], scope: &Scope) {
+    /// Gives rules their temperatures. All rules are compiled, and those that count tokens are found.
+    fn temper(&mut self, items: &[Item], scope: &Scope) {
         for item in items {
             let Item::Rule(rule) = item else { continue };
-            let Some(name) = &rule.attributes.capture else { continue };
-            let name = if name.is_empty() { rule.name } else { name };
             let made = scope.parametric.get(rule.name).into_iter().flat_map(|rule| rule.made.values());
             for id in made.chain(scope.rules.get(rule.name)) {
-                self.rules[id.index()].marks.capture = Some(name.into());
+                self.rules[id.index()].marks.temperature = rule.attributes.temperature;
             }
+        }
+    }
+
+    /// What the rule `id` captures, and `end` of it.
+    fn capture(&mut self, id: RuleId, rule: &RuleItem, end: Option<(Regex, Option<Regex>)>) {
+        let named = |name: &String| if name.is_empty() { rule.name.into() } else { name.as_str().into() };
+        let name: Option<Arc<str>> = rule.attributes.capture.as_ref().map(named);
+        let end_name: Option<Arc<str>> = rule.attributes.end_capture.as_deref().map(Arc::from);
+        if name.is_some() || end_name.is_some() {
+            let end = end.map(|(language, before)| CapturedEnd { name: end_name, language, before });
+            self.rules[id.index()].marks.capture = Some(Captured { name, end });
         }
     }
 
@@ -153,16 +163,24 @@ impl Compiler<'_> {
     }
 
     fn rule(&mut self, id: RuleId, rule: &RuleItem, scope: &mut Scope) -> RuleBody {
-        let Some(ending) = &rule.attributes.ending else { return self.choice(&rule.body, scope) };
+        let Some(ending) = &rule.attributes.ending else {
+            self.capture(id, rule, None);
+            return self.choice(&rule.body, scope);
+        };
+        let mut end = None;
         let body = self.terminals().choice(&rule.body, scope).map(|sized| sized.0);
         let language = match ending {
             Ending::Lazy => body.map(shortest),
             Ending::Suffix(suffix) => {
                 let suffix = self.terminals().value(&suffix.value, suffix.at, scope).map(|sized| sized.0);
-                body.zip(suffix).map(|(body, suffix)| shortest(Regex::concat([body, suffix])))
+                body.zip(suffix).map(|(body, suffix)| {
+                    end = Some((suffix.clone(), Some(body.clone())));
+                    shortest(Regex::concat([body, suffix]))
+                })
             }
             Ending::Stop(stop) => {
                 let language = self.terminals().value(&stop.value, stop.at, scope).map(|sized| sized.0);
+                end = language.clone().map(|language| (language, None));
                 match (body, language) {
                     (Some(body), Some(Regex::Text(text))) => Some(before(body, &text)),
                     (Some(body), Some(language)) => {
@@ -173,6 +191,7 @@ impl Compiler<'_> {
                 }
             }
         };
+        self.capture(id, rule, end);
         let language = language.unwrap_or(Regex::Nothing);
         if !matches!(ending, Ending::Stop(_)) {
             self.lazy.push((id, language.clone()));

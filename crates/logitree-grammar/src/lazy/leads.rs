@@ -124,7 +124,10 @@ impl Leads<'_> {
         match node {
             RuleBody::Lexeme(regex) => Some(regex.clone()),
             RuleBody::Ref(id) => {
-                let rule = Some(&self.rules[id.index()]).filter(|rule| rule.marks.max_tokens.is_none())?;
+                let rule = &self.rules[id.index()];
+                if rule.marks.max_tokens.is_some() || rule.marks.temperature.is_some() {
+                    return None;
+                }
                 self.regular(&rule.body, deep + 1, nodes)
             }
             RuleBody::Seq(parts) => all(parts, nodes).map(Regex::Concat),
@@ -142,9 +145,13 @@ impl Leads<'_> {
     /// The body of a rule before the trigger is complete.
     fn body(&self, id: RuleId) -> Result<RuleBody> {
         let Rule { body, marks, .. } = &self.rules[id.index()];
-        if marks.max_tokens.is_some() {
-            let message = format!("a rule counts tokens before the trigger {} is complete", self.said);
-            let help = "give max_tokens to a rule after the trigger's text";
+        let says = [
+            (marks.max_tokens.is_some(), "counts tokens"),
+            (marks.temperature.is_some(), "has a temperature"),
+        ];
+        if let Some((_, says)) = says.into_iter().find(|(is, _)| *is) {
+            let message = format!("a rule {says} before the trigger {} is complete", self.said);
+            let help = "give max_tokens and temperature to rules after the trigger's text";
             return Err(Error::new(ErrorKind::Constraint, message).help(help));
         }
         Ok(body.clone())

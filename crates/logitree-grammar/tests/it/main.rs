@@ -10,4 +10,5 @@ mod lazy;
 mod pairs;
 mod syntaxes;
 mod tags;
+mod temperatures;
 mod triggers;

@@ -1,7 +1,7 @@
 //! What an application adds to a chain: steering before the first sampler, and a rule that picks parameters for one
 //! step.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use super::Chain;
 use crate::adapt::{self, Adapt, Distribution, Setting};
@@ -16,6 +16,8 @@ pub(super) struct Align {
     /// What is added for the coming step alone, after the steering.
     pub bias: Steering,
     pub rule: Option<Box<dyn Adapt>>,
+    /// The temperature of the coming step alone, instead of the samplers' and the rule's.
+    pub temperature: Option<f32>,
     former: Former,
 }
 
@@ -32,24 +34,35 @@ impl Align {
         Ok(!self.steering.is_empty() || !bias.is_empty())
     }
 
-    /// Whether there is a steering, a bias or a rule.
+    /// Whether there is a steering, a bias, or something that changes parameters.
     pub fn is_set(&self) -> bool {
-        !self.steering.is_empty() || !self.bias.is_empty() || self.rule.is_some()
+        !self.steering.is_empty() || !self.bias.is_empty() || self.changes_parameters()
     }
 
-    /// Before the first sampler: calls the rule and makes its settings. Always followed by [`Align::restore`].
+    /// Whether there is a rule, or a temperature.
+    pub fn changes_parameters(&self) -> bool {
+        self.rule.is_some() || self.temperature.is_some()
+    }
+
+    /// Before the first sampler: calls the rule, makes its settings, and sets the temperature, which is used up. Always followed
+    /// by [`Align::restore`].
     pub fn set(
         &mut self,
         rows: Rows<'_>,
         samplers: &mut [Box<dyn Sampler>],
         candidates: &mut Candidates<'_>,
     ) -> Result<()> {
-        let Some(rule) = &mut self.rule else { return Ok(()) };
-        if candidates.len() == 1 {
-            rule.forced();
-            return Ok(());
+        let temperature = self.temperature.take();
+        match &mut self.rule {
+            Some(rule) if candidates.len() == 1 => rule.forced(),
+            Some(rule) => {
+                let settings = rule.settings(Distribution::of(candidates))?;
+                set_all(settings, rows, samplers, &mut self.former)?;
+            }
+            None => {}
         }
-        set_all(rule.settings(Distribution::of(candidates))?, rows, samplers, &mut self.former)
+        let Some(temperature) = temperature else { return Ok(()) };
+        set_one(&TEMPERATURE, temperature.into(), rows, samplers, &mut self.former).map(drop)
     }
 
     /// After the step, successful or not: puts the former values back.
@@ -64,6 +77,7 @@ impl Align {
 
     /// The step has one candidate.
     pub fn forced(&mut self) {
+        self.temperature = None;
         self.rule.iter_mut().for_each(|rule| rule.forced());
     }
 
@@ -81,7 +95,29 @@ impl Align {
 /// The samplers' rows in the table.
 type Rows<'a> = &'a [Option<&'static SamplerRow>];
 
-/// Makes each setting in every sampler that has the parameter, and records the former value.
+/// The parameter of temperatures.
+static TEMPERATURE: LazyLock<Arc<str>> = LazyLock::new(|| "temp".into());
+
+/// Makes a setting in every sampler that has the parameter, and records the former value. Returns whether one has it.
+fn set_one(
+    name: &Arc<str>,
+    value: f64,
+    rows: Rows<'_>,
+    samplers: &mut [Box<dyn Sampler>],
+    former: &mut Former,
+) -> Result<bool> {
+    let mut known = false;
+    for (at, (sampler, row)) in samplers.iter_mut().zip(rows).enumerate() {
+        let Some(row) = row else { continue };
+        if let Some(old) = row.parameter(sampler.as_ref(), name) {
+            former.push((at, Arc::clone(name), old));
+            known |= row.set(sampler.as_mut(), name, value)?;
+        }
+    }
+    Ok(known)
+}
+
+/// Makes each setting as [`set_one`].
 fn set_all(
     settings: &[Setting],
     rows: Rows<'_>,
@@ -89,15 +125,7 @@ fn set_all(
     former: &mut Former,
 ) -> Result<()> {
     for (name, value) in settings {
-        let mut known = false;
-        for (at, (sampler, row)) in samplers.iter_mut().zip(rows).enumerate() {
-            let Some(row) = row else { continue };
-            if let Some(old) = row.parameter(sampler.as_ref(), name) {
-                former.push((at, Arc::clone(name), old));
-                known |= row.set(sampler.as_mut(), name, *value)?;
-            }
-        }
-        if !known {
+        if !set_one(name, *value, rows, samplers, former)? {
             return Err(unknown(name, samplers));
         }
     }
@@ -139,6 +167,12 @@ impl Chain {
     pub fn bias_next(&mut self, edit: Option<(TokenId, f32)>) -> Result<()> {
         self.align.bias.clear();
         edit.map_or(Ok(()), |(id, by)| self.align.bias.add(id, by))
+    }
+
+    /// Samples the next step alone at this temperature, in the samplers that have one; `None`: at their own. Applying the chain
+    /// uses it up. A chain without such a sampler is unchanged; one that is not finite is an error of the step.
+    pub fn temper_next(&mut self, temperature: Option<f32>) {
+        self.align.temperature = temperature;
     }
 
     /// The steering.

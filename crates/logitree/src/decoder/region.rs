@@ -118,6 +118,11 @@ impl Regions {
         }
     }
 
+    /// The temperature that the running constraint gives the next token.
+    pub(super) fn temperature(&self) -> Option<f32> {
+        self.matcher()?.temperature()
+    }
+
     /// The span of a skeleton in which the next token begins.
     pub(super) fn active_span(&self) -> Option<ActiveSpan> {
         self.matcher()?.spans()?.active()

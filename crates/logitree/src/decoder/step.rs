@@ -13,9 +13,10 @@ use crate::{metrics, Result, TokenId};
 impl Decoder {
     pub(super) fn plain_step(&mut self, logits: Floats<'_>) -> Result<TokenId> {
         let bias = self.regions.bias()?;
-        let active = self.regions.active_span();
+        let (active, temperature) = (self.regions.active_span(), self.regions.temperature());
         let chain = self.span_chains.pick(active, &mut self.chain);
         chain.list_likeliest(self.listing);
+        chain.temper_next(temperature);
         let masking = Instant::now();
         let decided = match bias {
             None if self.listing.is_none() => greatest(chain, &mut self.regions, logits)?,
@@ -47,9 +48,10 @@ impl Decoder {
     pub(super) fn traced_step(&mut self, logits: Floats<'_>, started: Instant) -> Result<TokenId> {
         let mut effects = Vec::new();
         let bias = self.regions.bias()?;
-        let active = self.regions.active_span();
+        let (active, temperature) = (self.regions.active_span(), self.regions.temperature());
         let chain = self.span_chains.pick(active, &mut self.chain);
         chain.list_likeliest(self.listing);
+        chain.temper_next(temperature);
         let allowed = self.regions.allowed()?;
         let mask_micros = micros(started);
         self.mask_time += started.elapsed();
