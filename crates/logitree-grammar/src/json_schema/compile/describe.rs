@@ -15,6 +15,7 @@ impl RuleTable {
     pub(super) fn describe(&self, state: &JsonState) -> String {
         match state {
             JsonState::End => "the end of the value".into(),
+            JsonState::Root => "a value".into(),
             JsonState::Document(schema) | JsonState::Value(schema) => {
                 format!("a value{}", self.kind(*schema))
             }

@@ -24,6 +24,7 @@ mod other_keys;
 mod pair_lexemes;
 mod pair_values;
 mod pairs;
+mod plain;
 mod remembered;
 mod rule_table;
 mod transitions;
@@ -39,6 +40,7 @@ use super::normalize::{ScalarId, SchemaId};
 use super::schema::Schema;
 use crate::earley::{SameAfter, StateEdges, StateId, StateSource, TokenSets, ValueSource};
 use crate::expr::{Exprs, Tag};
+use crate::rules::TokenNames;
 use crate::{Error, ErrorKind, Result};
 use array::ArrayState;
 use object::ObjectState;
@@ -72,6 +74,8 @@ enum MemberLabel {
 enum JsonState {
     /// The end of a value.
     End,
+    /// Before the whole value: the table of the schema is made when this state is entered.
+    Root,
     /// A value that fulfils a schema, with white space before and after it.
     Document(SchemaId),
     /// White space after the whole value.
@@ -120,9 +124,71 @@ impl JsonStates {
     }
 }
 
+/// The table of a schema, or what it is made of when it is needed.
+enum Table {
+    Made(Box<RuleTable>),
+    Waiting { schema: Arc<Schema>, token_sets: Vec<(TokenNames, u32)> },
+}
+
+impl Table {
+    fn schema(&self) -> &Arc<Schema> {
+        match self {
+            Table::Made(table) => &table.forms.schema,
+            Table::Waiting { schema, .. } => schema,
+        }
+    }
+}
+
+/// The tables of all schemas, by number.
+#[derive(Default)]
+struct Tables {
+    all: Vec<Table>,
+    /// The one that was made last: tables of schemas that are written alike share lexemes.
+    last: Option<usize>,
+}
+
+impl Tables {
+    /// The table of this number, if it is made.
+    fn made(&self, number: u32) -> Option<&RuleTable> {
+        match self.all.get(number as usize) {
+            Some(Table::Made(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The table of this number, made if it is not.
+    fn get(&mut self, number: u32, exprs: &mut Exprs) -> Result<&mut RuleTable> {
+        let at = number as usize;
+        if let Table::Waiting { schema, token_sets } = &self.all[at] {
+            let like = self.last.and_then(|last| self.made(last as u32));
+            let mut table = RuleTable::new(Arc::clone(schema), number, like, exprs)?;
+            table.token_sets.clone_from(token_sets);
+            self.all[at] = Table::Made(Box::new(table));
+            self.last = Some(at);
+        }
+        Ok(self.made_mut(number))
+    }
+
+    /// The table of this number, which is made: a state of it was entered.
+    fn made_mut(&mut self, number: u32) -> &mut RuleTable {
+        match &mut self.all[number as usize] {
+            Table::Made(table) => table,
+            Table::Waiting { .. } => unreachable!("its states come from it"),
+        }
+    }
+
+    /// Those that are made.
+    fn iter(&self) -> impl Iterator<Item = &RuleTable> {
+        self.all.iter().filter_map(|table| match table {
+            Table::Made(table) => Some(&**table),
+            Table::Waiting { .. } => None,
+        })
+    }
+}
+
 /// JSON values of one or more schemas, as a source of the machine's states.
 pub struct JsonRules {
-    tables: Vec<RuleTable>,
+    tables: Tables,
     roots: FxHashMap<usize, Option<StateId>>,
     states: JsonStates,
 }
@@ -138,33 +204,56 @@ impl JsonRules {
     pub fn new() -> JsonRules {
         let mut states = JsonStates::default();
         states.0.id((0, JsonState::End));
-        JsonRules { tables: Vec::new(), roots: FxHashMap::default(), states }
+        JsonRules { tables: Tables::default(), roots: FxHashMap::default(), states }
     }
 
-    /// Makes the tables of a schema.
+    /// The root of a schema, whose table is made unless it can wait.
     fn compiled(
         &mut self,
         schema: &Arc<Schema>,
         sets: &mut TokenSets,
         exprs: &mut Exprs,
     ) -> Result<Option<StateId>> {
-        let number = self.tables.len() as u32;
-        let mut table = RuleTable::new(Arc::clone(schema), number, self.tables.last(), exprs)?;
-        table.token_sets = schema.named_tokens().map(|names| (names.clone(), sets.number(names))).collect();
-        let schema = table.forms.schema_of(schema.root)?;
+        let number = self.tables.all.len() as u32;
+        let token_sets = schema.named_tokens().map(|names| (names.clone(), sets.number(names))).collect();
+        self.tables.all.push(Table::Waiting { schema: Arc::clone(schema), token_sets });
+        if plain::is_plain(schema) {
+            return self.states.id(number, JsonState::Root).map(Some);
+        }
+        if !self.checked(number, exprs)? {
+            return Ok(None);
+        }
+        let root = self.tables.get(number, exprs)?.root()?;
+        self.states.id(number, root).map(Some)
+    }
+
+    /// Whether a value fulfils the schema of this number; its keywords are looked through.
+    fn checked(&mut self, number: u32, exprs: &mut Exprs) -> Result<bool> {
+        let table = self.tables.get(number, exprs)?;
+        let schema = table.forms.schema_of(table.forms.schema.root)?;
         let alive = table.alive(schema, exprs)?;
         table.check(schema, exprs)?;
-        let is_pairs = table.forms.schema.options.pairs.is_some();
-        if is_pairs {
-            table.check_pairs(schema, exprs)?;
+        if table.forms.schema.options.pairs.is_none() {
+            return Ok(alive);
         }
-        let is_alive = alive && (!is_pairs || table.has_pairs(schema, exprs)?);
-        let root = match table.lexemes.margin.is_some() || is_pairs {
-            true => JsonState::Document(schema),
-            false => JsonState::Value(schema),
+        table.check_pairs(schema, exprs)?;
+        Ok(alive && table.has_pairs(schema, exprs)?)
+    }
+
+    /// Whether the schema of a root can wait; whether a value fulfils it, and whether that may be the empty text.
+    #[cfg(test)]
+    pub(super) fn both_ways(schema: &Arc<Schema>, exprs: &mut Exprs) -> (bool, Result<(bool, bool)>) {
+        let mut rules = JsonRules::new();
+        let waits = plain::is_plain(schema);
+        let mut found = || {
+            rules.root(schema, &mut TokenSets::default(), exprs)?;
+            let is_alive = rules.checked(0, exprs)?;
+            let table = rules.tables.get(0, exprs)?;
+            let root = table.forms.schema_of(schema.root)?;
+            let is_paired = schema.options.pairs.is_some();
+            Ok((is_alive, is_paired && table.pairs_may_be_empty(root, exprs)?))
         };
-        self.tables.push(table);
-        is_alive.then(|| self.states.id(number, root)).transpose()
+        (waits, found())
     }
 
     /// What lenient schemas dropped during normalisation; loading adds its own warnings to the schema.
@@ -193,8 +282,12 @@ impl ValueSource for JsonRules {
         if schema.options.pairs.is_none() {
             return Ok(false);
         }
-        let table = self.tables.iter_mut().find(|table| Arc::ptr_eq(&table.forms.schema, schema));
-        let Some(table) = table else { return Ok(false) };
+        let known = self.tables.all.iter().position(|table| Arc::ptr_eq(table.schema(), schema));
+        let Some(number) = known else { return Ok(false) };
+        if plain::is_plain(schema) {
+            return Ok(false); // some argument is required
+        }
+        let table = self.tables.get(number as u32, exprs)?;
         let root = table.forms.schema_of(schema.root)?;
         table.pairs_may_be_empty(root, exprs)
     }
@@ -215,19 +308,19 @@ impl StateSource for JsonRules {
             return Ok(StateEdges { accepting: true, edges: Vec::new() });
         }
         let state = state.clone();
-        self.tables[table as usize].edges(&state, &mut self.states, exprs)
+        self.tables.get(table, exprs)?.edges(&state, &mut self.states, exprs)
     }
 
     fn target(&mut self, state: StateId, edge: u32, tag: Tag, exprs: &mut Exprs) -> Result<StateId> {
         let (table, state) = self.states.get(state);
         let state = state.clone();
-        self.tables[table as usize].target(&state, edge, tag, &mut self.states, exprs)
+        self.tables.get(table, exprs)?.target(&state, edge, tag, &mut self.states, exprs)
     }
 
     fn read(&mut self, state: StateId, byte: u8) -> Result<StateId> {
         let (table, state) = self.states.get(state);
         let JsonState::Reading(of, text) = *state else { return Ok(END) };
-        let text = self.tables[table as usize].memory.read(text, byte)?;
+        let text = self.tables.made_mut(table).memory.read(text, byte)?;
         self.states.id(table, JsonState::Reading(of, text))
     }
 
@@ -235,21 +328,21 @@ impl StateSource for JsonRules {
         let (table, state) = self.states.get(state);
         let JsonState::Reading(of, text) = *state else { return Ok(END) };
         let of = self.states.get(of).1.clone();
-        self.tables[table as usize].after_text(&of, Some(text), tag, &mut self.states, exprs)
+        self.tables.get(table, exprs)?.after_text(&of, Some(text), tag, &mut self.states, exprs)
     }
 
     fn finish_any(&mut self, state: StateId, tag: Tag, exprs: &mut Exprs) -> Result<(StateId, SameAfter)> {
         let (table, state) = self.states.get(state);
         let JsonState::Reading(of, text) = *state else { return Ok((END, SameAfter::All)) };
         let of = self.states.get(of).1.clone();
-        let table = &mut self.tables[table as usize];
+        let table = self.tables.get(table, exprs)?;
         let same = table.same_after(&of, text, exprs)?;
         Ok((table.after_text(&of, None, tag, &mut self.states, exprs)?, same))
     }
 
     fn is_same_lexeme(&self, state: StateId) -> bool {
         let (table, state) = self.states.get(state);
-        let Some(table) = self.tables.get(table as usize) else { return true };
+        let Some(table) = self.tables.made(table) else { return true };
         match state {
             JsonState::Reading(of, _) => table.is_same_lexeme(self.states.get(*of).1, true),
             state => table.is_same_lexeme(state, false),
@@ -262,7 +355,7 @@ impl StateSource for JsonRules {
 
     fn describe(&self, state: StateId) -> String {
         let (table, state) = self.states.get(state);
-        match self.tables.get(table as usize) {
+        match self.tables.made(table) {
             Some(table) => table.describe(state),
             None => "the end of the value".into(),
         }

@@ -14,6 +14,7 @@ use super::liveness::{Liveness, LivenessQuery};
 use super::object::ObjectRule;
 use super::remembered::Memory;
 use super::transitions::{Composite, KeyTags};
+use super::JsonState;
 use crate::expr::{ExprId, Exprs};
 use crate::rules::TokenNames;
 use crate::{Chunks, IdTable, Result};
@@ -84,6 +85,13 @@ impl RuleTable {
             building: Vec::new(),
             asked: 0,
         })
+    }
+
+    /// The state before the whole value.
+    pub(super) fn root(&mut self) -> Result<JsonState> {
+        let schema = self.forms.schema_of(self.forms.schema.root)?;
+        let has_margin = self.lexemes.margin.is_some() || self.forms.schema.options.pairs.is_some();
+        Ok(if has_margin { JsonState::Document(schema) } else { JsonState::Value(schema) })
     }
 
     /// About how many bytes the states hold that are made while a text is read.

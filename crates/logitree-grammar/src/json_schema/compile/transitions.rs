@@ -70,6 +70,10 @@ impl RuleTable {
         let mut edges = Vec::new();
         match *state {
             JsonState::End => return Ok(StateEdges { accepting: true, edges }),
+            JsonState::Root => {
+                let to = states.id(self.number, self.root()?)?;
+                edges.push(Edge::Jump { to });
+            }
             JsonState::Document(schema) if self.forms.schema.options.pairs.is_some() => {
                 return self.pairs_document(schema, states, exprs);
             }
@@ -161,6 +165,7 @@ impl RuleTable {
             }
             JsonState::RememberedPart(partial) => self.part_target(partial, tag, states, exprs),
             JsonState::End
+            | JsonState::Root
             | JsonState::Document(_)
             | JsonState::Margin
             | JsonState::Member { .. }

@@ -5,6 +5,7 @@ mod format;
 mod large;
 mod load;
 mod order;
+mod plain;
 mod random;
 mod rules;
 mod validate;
