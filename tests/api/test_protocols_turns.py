@@ -348,3 +348,54 @@ def test_numbers_are_read_exactly_or_not_at_all(value: str, read_as: Any) -> Non
     text = f"<tool_call>\n<function=f>\n<parameter=a>\n{value}\n</parameter>\n</function>\n</tool_call>"
     (call,) = keyed.parse(text, tools=TOOLS).tool_calls
     assert call.arguments == {"a": value if read_as is None else read_as}
+
+
+CONTINUED: list[tuple[str, str, str, str, Calls]] = [
+    # protocol, prompt, text, content, calls
+    ("kimi_k3", KIMI.empty[: KIMI.empty.index("<|close|>")], "Hi<|close|>response<|sep|>" + KIMI.end, "Hi", []),
+    ("kimi_k3", "<|open|>response<|sep|>", "Hi<|close|>response<|sep|>" + KIMI.call, "Hi", [("f", {"a": 1})]),
+    ("kimi_k3", "<|open|>response<|sep|>", "<|close|>response<|sep|>" + KIMI.call + KIMI.end, "", [("f", {"a": 1})]),
+    ("harmony", "<|start|>assistant<|channel|>final<|message|>", "Hi<|return|>", "Hi", []),
+    (
+        "harmony",
+        "<|channel|>commentary<|message|>",
+        'Hi<|end|><|start|>assistant<|channel|>commentary to=functions.f<|message|>{"a": 1}<|call|>',
+        "Hi",
+        [("f", {"a": 1})],
+    ),
+    (
+        "harmony",
+        "<|channel|>commentary<|message|>",
+        "x<|end|><|start|>assistant<|channel|>final<|message|>Hi",
+        "xHi",
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize("turn", CONTINUED, ids=lambda turn: f"{turn[0]}-{turn[2][:40]!r}")
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_prompt_may_begin_the_content(turn: tuple[str, str, str, str, Calls], kind: str) -> None:
+    name, begun, text, content, calls = turn
+    protocol, rng = Protocol.named(name), random.Random(0)
+    vocab = vocabulary(protocol, kind)
+    prompt = spelled("x" + begun, vocab, rng, markers=kind != "text")
+    tokens = spelled(text, vocab, rng, markers=kind != "text")
+    required = [("required", None)] if calls and not content else []
+    for choice, budget in [("auto", None), ("auto", True), ("auto", 9), *required]:
+        matcher = protocol.constraint(tools=TOOLS, tool_choice=choice, reasoning=budget).bind(
+            Context(vocab, prompt=prompt)
+        )
+        if text.endswith("Hi"):  # the answer's end is missing
+            assert all(matcher.accept(token) is None for token in tokens)
+        else:
+            assert allowed(matcher, tokens), (choice, budget)
+    found = protocol.parse(tokens, vocab, prompt=prompt, tools=TOOLS)
+    assert (found.reasoning, found.content) == (None, content)
+    assert [(call.name, call.arguments) for call in found.tool_calls] == calls
+    if kind == "control" and not calls and not text.endswith("Hi"):
+        chosen = protocol.constraint(["Hi", "Ho"]).bind(Context(vocab, prompt=prompt))
+        assert allowed(chosen, tokens)
+    if protocol.name == "harmony" and "final" in begun:
+        with pytest.raises(lt.ConstraintError, match="a call is required, and the prompt has begun the answer"):
+            protocol.constraint(tools=TOOLS, tool_choice="required").bind(Context(vocab, prompt=prompt))

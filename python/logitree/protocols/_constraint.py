@@ -80,10 +80,12 @@ class ResponseConstraint(Constraint):
         return self.bind(Context(vocabulary))
 
     def bind(self, context: Context) -> _core.Matcher:
-        """As `matcher`, with the prompt, which may have begun a block of reasoning."""
+        """As `matcher`, with the prompt, which may have begun a block of reasoning or content."""
         marks = Marks(self.protocol, context.vocabulary)
         begun = self._begun(marks, context.prompt)
         budget = self.reasoning if self.reasoning is not True and self.reasoning else None
+        if begun in marks.protocol.content:
+            budget = None  # no reasoning comes any more
         alone = self._answer is not None and _grammar_of(self._answer) is None
         if budget is None and not alone:
             return bind_in(self._grammar(marks, begun, False), context)
@@ -133,7 +135,7 @@ class ResponseConstraint(Constraint):
         return Response(found.parts, found.tail, self._answer.value(found.content, ()))
 
     def _begun(self, marks: Marks, prompt: Sequence[int]) -> Block | None:
-        """The block of reasoning that the prompt has begun; with all its markers where only `begun` says so."""
+        """The block that the prompt has begun; of reasoning with all its markers where only `begun` says so."""
         if self.begun is None:
             return marks.begun(prompt)
         return marks.protocol.reasoning if self.begun else None
@@ -201,6 +203,8 @@ class _Writer:
 
     def response(self, begun: Block | None, after: bool) -> Grammar:
         """Reasoning, then the rest."""
+        if begun in self.protocol.content:
+            return self._rest(begun)
         rest, block = self._rest(), self.protocol.reasoning
         if block is None:
             return rest
@@ -244,9 +248,9 @@ class _Writer:
         matcher = answer.matcher(vocabulary)
         return any(matcher.is_allowed(id) for id in ids)
 
-    def _rest(self) -> Grammar:
-        """What follows the reasoning."""
-        rest, frame = self._parts(), self.protocol.frame
+    def _rest(self, begun: Block | None = None) -> Grammar:
+        """What follows the reasoning, or the beginning of a block of content."""
+        rest, frame = self._parts() if begun is None else self._continued(begun), self.protocol.frame
         if frame is None:
             return rest
         # A parser takes all of an answer for content, so the end of the frame does not follow one.
@@ -288,16 +292,36 @@ class _Writer:
         called = joined(calls(self._opening(trigger)), after)
         return Grammar.tags([(mark, called, [])], stop_after_first=True, excludes=stops)
 
+    def _continued(self, begun: Block) -> Grammar:
+        """The parts after the beginning of a block of content in the prompt."""
+        final, *others = self.protocol.content
+        text = joined(self.until(begun.end, self.stops), self.literal(begun.after))
+        if self.of.required:
+            if begun not in others:
+                message = f"a call is required, and the prompt has begun the answer with {begun.begin!r}"
+                raise error(ConstraintError, message, help="leave the answer's beginning out of the prompt")
+            return joined(self.literal(begun.end), self.literal(begun.after), self._calls()(self._opening()))
+        if begun != final:
+            return text + self._parts()
+        made = self._final(None if self.of._answer is None else _grammar_of(self.of._answer))
+        if begun in others and self.of.tools:
+            return made | text + self._calls()(self._opening())
+        return made
+
+    def _final(self, answer: Grammar | None) -> Grammar:
+        """The final message after its beginning."""
+        end = self.protocol.content[0].end
+        if answer is None:
+            return self.until(end, self.stops)
+        if not self.marks.is_hard(self.marks.bound(end)[:1]):
+            message = f"{end!r} is text in this vocabulary, so an answer cannot be distinguished from its end"
+            raise error(ConstraintError, message, help="leave the answer out")
+        return joined(answer, self.literal(end))
+
     def _framed(self, answer: Grammar | None, calls: Callable[[Grammar], Grammar] | None) -> Grammar:
         """The final message, or calls, before which other content may come."""
         final, *others = self.protocol.content
-        if answer is None:
-            made = joined(self.literal(final.begin), self.until(final.end, self.stops))
-        else:
-            if not self.marks.is_hard(self.marks.bound(final.end)[:1]):
-                message = f"{final.end!r} is text in this vocabulary, so an answer cannot be distinguished from its end"
-                raise error(ConstraintError, message, help="leave the answer out")
-            made = joined(self.literal(final.begin), answer, self.literal(final.end))
+        made = joined(self.literal(final.begin), self._final(answer))
         if calls is None:
             return made
         called = calls(self._opening())

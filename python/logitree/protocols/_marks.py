@@ -97,10 +97,12 @@ class Marks:
         return ANY_TOKEN.sub(lambda found: self._names[found[0]] if found[0] in self._shown else "", text)
 
     def begun(self, prompt: Sequence[int]) -> Block | None:
-        """The block of reasoning with whose beginning a prompt ends, white space after it aside."""
-        if self.protocol.reasoning is None or self.vocabulary is None:
+        """The block of reasoning or content with whose beginning a prompt ends, white space after it aside."""
+        reasoning = self.protocol.reasoning.ways if self.protocol.reasoning is not None else ()
+        # Of two with the same beginning the answer's.
+        ways = {self.bound(way.begin).strip(): way for way in (*reasoning, *reversed(self.protocol.content))}
+        if not ways or self.vocabulary is None:
             return None
-        ways = {self.bound(way.begin).strip(): way for way in self.protocol.reasoning.ways}
         longest = max(map(len, ways))
         tail, text = "", b""
         for id in reversed(prompt):

@@ -18,7 +18,7 @@ from ._call_reading import CallReading
 from ._forms import MAX_BEGINNING, bare
 from ._marks import Marks
 from ._parts import Content, Kind, Part, PartEvent, Reasoning, Response
-from ._protocol import Protocol
+from ._protocol import Block, Protocol
 from ._reading import MAX_NAME, Machine, Search
 from ._tools import Tool
 
@@ -75,7 +75,7 @@ class Parser(CallReading):
         only_first = (*reasoning.begins, reasoning.skipped) if reasoning and not protocol.content else ()
         later = set(self._actions) - {marks.bound(begin) for begin in only_first}
         self._first, self._later = Search(self._actions), Search(later)
-        self._machine = self._run(marks.begun(prompt) is not None if begun is None else begun)
+        self._machine = self._run(marks.begun(prompt) if begun is None else reasoning if begun else None)
         self._advance()
 
     # -- what callers use
@@ -161,10 +161,10 @@ class Parser(CallReading):
         actions.pop("", None)
         return actions
 
-    def _run(self, begun: bool) -> Machine:
+    def _run(self, begun: Block | None) -> Machine:
         ended = False
-        if begun:
-            yield from self._inside()
+        if begun is not None:
+            yield from self._framed(begun) if begun in self.protocol.content else self._inside()
         while not ended:
             trigger = yield from self._between()
             if trigger is None:
