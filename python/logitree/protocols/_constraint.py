@@ -384,20 +384,23 @@ class _Writer:
         form = self.protocol.calls
         assert form is not None
         tail = reduce(or_, [self.form(tail) for tail in (form.tail, *form.tails)])
-        calls = [self._call(*one, middles) for one in zip(self.of.tools, arguments, strict=True)]
+        blocks = (*(self.protocol.reasoning.ways if self.protocol.reasoning else ()), *self.protocol.content)
+        begins = tuple(block.begin for block in blocks)
+        # Of many tools most have the same between name and arguments.
+        shared = None if any("{name}" in middle for middle in middles) else self._middle(middles, "")
+        calls, in_object = [], form.in_object
+        for tool, written in zip(self.of.tools, arguments, strict=True):
+            name = json.dumps(tool.name)[1:-1] if in_object else tool.name
+            if (form.head + name + form.middle).startswith(begins):
+                message = f"a tool is called {tool.name!r}, which begins something else in {self.protocol}"
+                raise error(ConstraintError, message, help="give it another name")
+            middle = self._middle(middles, name) if shared is None else shared
+            calls.append(joined(Grammar.literal(name), middle, written))
         return joined(reduce(or_, calls), tail)
 
-    def _call(self, tool: Tool, arguments: Grammar, middles: Sequence[str]) -> Grammar:
-        """A call between its head and its tail."""
-        calls = self.protocol.calls
-        assert calls is not None
-        name = json.dumps(tool.name)[1:-1] if calls.in_object else tool.name
-        blocks = (*(self.protocol.reasoning.ways if self.protocol.reasoning else ()), *self.protocol.content)
-        if any((calls.head + name + calls.middle).startswith(block.begin) for block in blocks):
-            message = f"a tool is called {tool.name!r}, which begins something else in {self.protocol}"
-            raise error(ConstraintError, message, help="give it another name")
-        middle = reduce(or_, [self.form(middle.replace("{name}", name)) for middle in middles])
-        return joined(Grammar.literal(name), middle, arguments)
+    def _middle(self, middles: Sequence[str], name: str) -> Grammar:
+        """What comes between a tool's name and its arguments."""
+        return reduce(or_, [self.form(middle.replace("{name}", name)) for middle in middles])
 
     def _arguments(self) -> Sequence[Grammar]:
         """The arguments of each tool."""
@@ -414,7 +417,8 @@ class _Writer:
         if not calls.middle.endswith("\n"):
             return made
         # A call without arguments may have an empty line in their place.
-        return [joined(Grammar.literal("\n").optional(), one) for one in made]
+        line = Grammar.literal("\n").optional()
+        return [line + one for one in made]
 
     def _check_beginning(self, answer: Grammar) -> None:
         """An answer must not begin like anything else that may come in its place."""
