@@ -87,6 +87,9 @@ fn language(key: &str, text: &str) -> Result<Regex> {
     pattern::parse(text, &PatternOptions::WHOLE).map_err(|wrong| wrong.within(&format!("/x-guidance/{key}")))
 }
 
+/// What may follow a backslash in a string, in llguidance's default.
+const ESCAPES: &str = "nrbtf\\\"u";
+
 /// What the options say.
 #[derive(Default)]
 struct Said<'s> {
@@ -105,6 +108,9 @@ impl<'s> Said<'s> {
             ("coerce_one_of", Value::Bool(is)) => self.coerces = *is,
             ("whitespace_flexible", Value::Bool(is)) => self.flexible = Some(*is),
             ("lenient", Value::Bool(is)) => self.lenient = *is,
+            // Strings may have every escape.
+            ("json_allow_general_unicode_escapes", Value::Bool(true)) => {}
+            ("json_allowed_escapes", Value::String(text)) if ESCAPES.chars().all(|one| text.contains(one)) => {}
             ("whitespace_pattern", Value::String(text)) => self.blank = Some(text),
             ("item_separator", Value::String(text)) => self.item = Some(text),
             ("key_separator", Value::String(text)) => self.key = Some(text),
@@ -118,7 +124,7 @@ impl<'s> Said<'s> {
 fn refused(key: &str) -> Error {
     match key {
         "item_separator" | "key_separator" | "whitespace_pattern" => error(key, "it is no pattern"),
-        "json_allowed_escapes" => error(key, "escapes cannot be chosen").help(
+        "json_allowed_escapes" | "json_allow_general_unicode_escapes" => error(key, "escapes cannot be forbidden").help(
             "leave it out: strings may have every escape, and what is named is written as json.dumps does",
         ),
         "whitespace_flexible" | "lenient" | "coerce_one_of" => error(key, "it is neither true nor false"),
