@@ -90,5 +90,8 @@ class TokenizerEngine(Engine):
 
 def plain_tokens(tokenizer: Any, text: str) -> list[int]:
     """A tokenizer's tokens of a text, no special tokens added or recognised."""
+    mistral = getattr(getattr(tokenizer, "tokenizer", None), "instruct_tokenizer", None)
+    if mistral is not None:  # mistral_common recognises none in any text, and its backend refuses the option
+        return [int(token) for token in mistral.tokenizer.encode(text, bos=False, eos=False)]
     ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     return [int(token) for token in ids]
