@@ -142,3 +142,18 @@ def test_transformers_own_generate_is_legal(engine: Any) -> None:
     for row in made:
         text = own.decode(row[ids.shape[1] :], skip_special_tokens=True)
         assert pattern.fullmatch(text.strip()), text
+
+
+def test_mistral_common_encodes_chats(mistral_data: Path, tmp_path: Path) -> None:
+    own = tekken(tmp_path, mistral_data)
+    engine = Transformers(tiny("llama", len(own), 96), own)
+    assert engine.has_chats and engine.chat_template is None
+    chat = [{"role": "user", "content": "hi"}]
+    written = own.apply_chat_template(chat, return_dict=False)
+    assert engine.encode("hi") == engine.encode(chat) == engine.encode_chat(chat) == written
+    assert engine.encode("hi", chat=False) == own("hi")["input_ids"] != written
+    tool = {"type": "function", "function": {"name": "f", "description": "", "parameters": {"type": "object"}}}
+    assert len(engine.encode_chat(chat, tools=[tool])) > len(written)
+    with pytest.raises(lt.EngineError, match="the tokenizer's chat template refuses these messages"):
+        engine.encode_chat([*chat, {"role": "assistant", "content": "x"}])
+    assert lt.generate(engine, "hi", ["yes", "no"], seed=1).text in ("yes", "no")

@@ -44,6 +44,11 @@ class Engine(ABC):
     pass_costs: PassCosts | None = None
     """What passes cost, as far as it is known; None: proposed tokens count as free."""
 
+    @property
+    def has_chats(self) -> bool:
+        """Whether chats are encoded in the model's form: where there is a template."""
+        return self.chat_template is not None
+
     _tokenizer_read: _core.Tokenizer | _core.LogitreeError | None = None
     """What `read_tokenizer` gave, or why it failed."""
 

@@ -35,6 +35,11 @@ class TokenizerEngine(Engine):
         """The tokenizer's template, or several by name; None: there is none."""
         return getattr(self.tokenizer, "chat_template", None)
 
+    @property
+    def has_chats(self) -> bool:
+        """Whether chats are encoded in the model's form: by a template, or by mistral_common."""
+        return self.chat_template is not None or _mistral(self.tokenizer) is not None
+
     def encode(self, prompt: str | Messages | Sequence[int], *, chat: bool | None = None) -> list[int]:
         """The prompt's tokens.
 
@@ -51,8 +56,7 @@ class TokenizerEngine(Engine):
         if not isinstance(prompt, str) and not any(isinstance(part, Mapping) for part in prompt):
             return [operator.index(token) for token in cast(Sequence[int], prompt)]
         tokenizer = self._tokenizer()
-        template = self.chat_template if chat is not False else None
-        if template is None:
+        if chat is False or not self.has_chats:
             if chat or not isinstance(prompt, str):
                 raise EngineError(
                     "the tokenizer has no chat template" if chat is not False else "messages need a chat template",
@@ -68,9 +72,11 @@ class TokenizerEngine(Engine):
         read = read_messages(messages)
         shown = {"tools": list(tools)} if tools else {}
         try:
+            if _mistral(tokenizer) is not None:
+                return list(map(int, tokenizer.apply_chat_template(read, return_dict=False, **shown)))
             text = tokenizer.apply_chat_template(read, add_generation_prompt=True, tokenize=False, **shown)
         except Exception as error:
-            # Jinja raises what the template says.
+            # Jinja raises what the template says, and mistral_common errors of its own.
             raise EngineError(f"the tokenizer's chat template refuses these messages: {error}") from error
         return [int(token) for token in tokenizer(text, add_special_tokens=False)["input_ids"]]
 
@@ -88,10 +94,15 @@ class TokenizerEngine(Engine):
         return self.tokenizer
 
 
+def _mistral(tokenizer: Any) -> Any:
+    """What mistral_common's backend in transformers encodes by; None for other tokenizers."""
+    return getattr(getattr(tokenizer, "tokenizer", None), "instruct_tokenizer", None)
+
+
 def plain_tokens(tokenizer: Any, text: str) -> list[int]:
     """A tokenizer's tokens of a text, no special tokens added or recognised."""
-    mistral = getattr(getattr(tokenizer, "tokenizer", None), "instruct_tokenizer", None)
-    if mistral is not None:  # mistral_common recognises none in any text, and its backend refuses the option
+    mistral = _mistral(tokenizer)
+    if mistral is not None:  # it recognises none in any text, and transformers' backend refuses the option
         return [int(token) for token in mistral.tokenizer.encode(text, bos=False, eos=False)]
     ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     return [int(token) for token in ids]

@@ -58,7 +58,7 @@ class Service:
         self._catalogues = catalogues
         self.protocol: Protocol | None = None
         """The form of the model's responses; None: its template's is not known."""
-        if engine.chat_template is not None:
+        if engine.has_chats:
             with contextlib.suppress(_core.LogitreeError, ImportError):
                 self.protocol = Protocol.of(engine)
 
@@ -345,7 +345,7 @@ class Service:
 
     def _question(self, instructions: str, text: str) -> list[int]:
         """The prompt after which a label comes."""
-        if self.engine.chat_template is None:
+        if not self.engine.has_chats:
             return self.engine.encode(f"{instructions}\n{text}\n", chat=False)
         return self.engine.encode_chat([{"role": "system", "content": instructions}, {"role": "user", "content": text}])
 
