@@ -133,6 +133,7 @@ fn walk<R>(
             }
         }
         let Some(&byte) = text.get(length) else { break };
+        exprs.charge(1)?;
         expr = exprs.derive(expr, byte)?;
         if expr == NOTHING {
             break;
