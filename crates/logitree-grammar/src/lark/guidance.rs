@@ -110,7 +110,8 @@ impl<'s> Said<'s> {
             ("lenient", Value::Bool(is)) => self.lenient = *is,
             // Strings may have every escape.
             ("json_allow_general_unicode_escapes", Value::Bool(true)) => {}
-            ("json_allowed_escapes", Value::String(text)) if ESCAPES.chars().all(|one| text.contains(one)) => {}
+            ("json_allowed_escapes", Value::String(text))
+                if ESCAPES.chars().all(|one| text.contains(one)) => {}
             ("whitespace_pattern", Value::String(text)) => self.blank = Some(text),
             ("item_separator", Value::String(text)) => self.item = Some(text),
             ("key_separator", Value::String(text)) => self.key = Some(text),
