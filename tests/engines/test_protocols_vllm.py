@@ -44,6 +44,7 @@ PARSERS: dict[str, tuple[str, str | None]] = {
     "magistral_2506": ("mistral", "mistral"),
     "granite_3": ("granite", None),
     "granite_3_2": ("granite", "granite"),
+    "granite_3_3": ("granite", None),
     "granite_4": ("granite4", None),
     "exaone_4": ("hermes", "deepseek_r1"),
     "deepseek_r1": ("deepseek_v3", "deepseek_r1"),

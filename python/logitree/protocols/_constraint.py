@@ -255,7 +255,7 @@ class _Writer:
             return rest
         # A parser takes all of an answer for content, so the end of the frame does not follow one.
         end = self.literal(frame.end) if self.of._answer is None or self.protocol.content else None
-        return rest | joined(self.literal(frame.begin), rest, end)
+        return rest | joined(SPACE if frame.begin else None, self.literal(frame.begin), rest, end)
 
     def _parts(self) -> Grammar:
         """Content, calls, or both."""
