@@ -11,7 +11,7 @@ CASES   ?= 20000
 LOAD_SECONDS ?= 180
 SERVER_TESTS ?= tests/server tests/browser/test_playground.py tests/engines/test_llama_slots.py
 
-.PHONY: help setup demo serve c install test test-rust compile-tests test-python test-data test-native test-random check docs site parity bench bench-peers bench-engines bench-server bench-sglang test-engines test-vllm test-sglang test-llama-oldest test-ray test-server wheel fuzz clean
+.PHONY: help setup demo serve c install test test-rust test-python test-data test-native test-random check docs site parity bench bench-peers bench-engines bench-server bench-sglang test-engines test-vllm test-sglang test-llama-oldest test-ray test-server wheel fuzz clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed 's/:.*##/\t/' | expand -t 16
@@ -43,9 +43,6 @@ test: test-rust test-python  ## the core's tests, then the package's
 test-rust:  ## the core's tests
 	@$(ready) test
 	cargo test --workspace
-
-compile-tests:  ## the core's tests, without running them
-	cargo test --workspace --no-run
 
 test-python:  ## the package's tests
 	@$(ready) test

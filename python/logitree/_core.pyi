@@ -1642,10 +1642,10 @@ class Grammar(Constraint):
     def matches(self, text: str | bytes) -> bool:
         """Whether the whole text matches, without a vocabulary. ConstraintError if the grammar names tokens."""
     def captures(self, text: str | bytes) -> dict[str, str | list[str]] | None:
-        """What rules with the attribute `capture` of Lark captured of a whole text, by name: a text, or a list of
-        texts where a name captured several; None if the text does not match. Of several ways to read the text,
-        the one whose captures begin first and are longest. ConstraintError if the grammar names tokens;
-        LimitError for more than a mebibyte, or if the search takes too long.
+        """What rules with the attribute `capture` captured of a whole text, by name: a text, or a list of texts
+        where a name captured several; None if the text does not match. Of several ways to read the text, the
+        one whose captures begin first and are longest. ConstraintError if the grammar names tokens; LimitError
+        for more than a mebibyte, or if the search takes too long.
         """
 
     @property

@@ -103,10 +103,15 @@ def model_name(named: str) -> str:
     return folder.resolve().name
 
 
+def mistral_tokenizer(tokenizer: Any) -> Any:
+    """What a transformers MistralCommonBackend encodes by; None for other tokenizers."""
+    instruct = getattr(getattr(tokenizer, "tokenizer", None), "instruct_tokenizer", None)
+    return getattr(instruct, "tokenizer", None)
+
+
 def _mistral_file(tokenizer: Any) -> str | None:
     """The file of a transformers MistralCommonBackend."""
-    inner = getattr(getattr(tokenizer, "tokenizer", None), "instruct_tokenizer", None)
-    path = getattr(getattr(inner, "tokenizer", None), "file_path", None)
+    path = getattr(mistral_tokenizer(tokenizer), "file_path", None)
     return None if path is None else str(path)
 
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::append::append;
-use super::rules::{Intersected, Rule, RuleBody, RuleId, Rules, TokenNames};
+use super::rules::{Intersected, Marks, Rule, RuleBody, RuleId, Rules, TokenNames};
 use super::weight::weight;
 use super::Regex;
 
@@ -88,15 +88,18 @@ pub(crate) fn limit_tokens(rules: &mut [Rule], id: RuleId, most: u32, weight: &m
 
 /// Whether one of the rules counts tokens, or one inside of it.
 fn counts_tokens(rules: &[Rule]) -> bool {
-    let inside = |rule: &Rule| matches!(&rule.body, RuleBody::Both(both) if counts_tokens(&both.rules.rules));
-    rules.iter().any(|rule| rule.marks.max_tokens.is_some() || inside(rule))
+    has_marks(rules, |marks| marks.max_tokens.is_some())
 }
 
 /// Whether one of the rules has a temperature, or one inside of it.
 pub(crate) fn has_temperatures(rules: &[Rule]) -> bool {
+    has_marks(rules, |marks| marks.temperature.is_some())
+}
+
+fn has_marks(rules: &[Rule], are: fn(&Marks) -> bool) -> bool {
     let inside =
-        |rule: &Rule| matches!(&rule.body, RuleBody::Both(both) if has_temperatures(&both.rules.rules));
-    rules.iter().any(|rule| rule.marks.temperature.is_some() || inside(rule))
+        |rule: &Rule| matches!(&rule.body, RuleBody::Both(both) if has_marks(&both.rules.rules, are));
+    rules.iter().any(|rule| are(&rule.marks) || inside(rule))
 }
 
 struct Unfolding<'r, 'w> {
@@ -110,7 +113,7 @@ struct Unfolding<'r, 'w> {
 impl Unfolding<'_, '_> {
     fn rule(&mut self, id: RuleId, depth: usize) -> Option<Regex> {
         let Rule { body, marks, .. } = &self.rules[id.index()];
-        if marks.max_tokens.is_some() || marks.temperature.is_some() {
+        if marks.concern_tokens() {
             return None;
         }
         self.body(body, depth)

@@ -124,6 +124,11 @@ impl Marks {
     pub fn is_none(&self) -> bool {
         *self == Marks::default()
     }
+
+    /// Whether the tokens of an occurrence are treated in a way of their own: then its language alone is not the rule.
+    pub fn concern_tokens(&self) -> bool {
+        self.max_tokens.is_some() || self.temperature.is_some()
+    }
 }
 
 /// A temperature as a grammar writes it: a finite number from 0 on.

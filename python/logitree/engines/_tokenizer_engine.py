@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from .. import _core
 from .._errors import EngineError
+from .._vocabulary import mistral_tokenizer
 from ._engine import Engine, Messages
 from ._messages import read_messages
 
@@ -38,7 +39,7 @@ class TokenizerEngine(Engine):
     @property
     def has_chats(self) -> bool:
         """Whether chats are encoded in the model's form: by a template, or by mistral_common."""
-        return self.chat_template is not None or _mistral(self.tokenizer) is not None
+        return self.chat_template is not None or mistral_tokenizer(self.tokenizer) is not None
 
     def encode(self, prompt: str | Messages | Sequence[int], *, chat: bool | None = None) -> list[int]:
         """The prompt's tokens.
@@ -72,7 +73,7 @@ class TokenizerEngine(Engine):
         read = read_messages(messages)
         shown = {"tools": list(tools)} if tools else {}
         try:
-            if _mistral(tokenizer) is not None:
+            if mistral_tokenizer(tokenizer) is not None:
                 return list(map(int, tokenizer.apply_chat_template(read, return_dict=False, **shown)))
             text = tokenizer.apply_chat_template(read, add_generation_prompt=True, tokenize=False, **shown)
         except Exception as error:
@@ -94,15 +95,10 @@ class TokenizerEngine(Engine):
         return self.tokenizer
 
 
-def _mistral(tokenizer: Any) -> Any:
-    """What mistral_common's backend in transformers encodes by; None for other tokenizers."""
-    return getattr(getattr(tokenizer, "tokenizer", None), "instruct_tokenizer", None)
-
-
 def plain_tokens(tokenizer: Any, text: str) -> list[int]:
     """A tokenizer's tokens of a text, no special tokens added or recognised."""
-    mistral = _mistral(tokenizer)
+    mistral = mistral_tokenizer(tokenizer)
     if mistral is not None:  # it recognises none in any text, and transformers' backend refuses the option
-        return [int(token) for token in mistral.tokenizer.encode(text, bos=False, eos=False)]
+        return [int(token) for token in mistral.encode(text, bos=False, eos=False)]
     ids = tokenizer(text, add_special_tokens=False, split_special_tokens=True)["input_ids"]
     return [int(token) for token in ids]

@@ -216,16 +216,14 @@ pub(super) fn lower(
                 _ => error,
             })?;
         let marks = &rules.rules[rule.index()].marks;
-        if let Some(most) = marks.max_tokens {
-            lowering.counted(rule, part, most)?;
+        if marks.concern_tokens() {
+            match marks.max_tokens {
+                Some(most) => lowering.counted(rule, part, most)?,
+                None => lowering.out.roots[rule.index()] = Some(lowering.materialise(part)?),
+            }
             if let Some(temperature) = marks.temperature {
                 lowering.temper(rule, temperature);
             }
-            continue;
-        }
-        if let Some(temperature) = marks.temperature {
-            lowering.out.roots[rule.index()] = Some(lowering.materialise(part)?);
-            lowering.temper(rule, temperature);
             continue;
         }
         match part {

@@ -124,10 +124,7 @@ impl Leads<'_> {
         match node {
             RuleBody::Lexeme(regex) => Some(regex.clone()),
             RuleBody::Ref(id) => {
-                let rule = &self.rules[id.index()];
-                if rule.marks.max_tokens.is_some() || rule.marks.temperature.is_some() {
-                    return None;
-                }
+                let rule = Some(&self.rules[id.index()]).filter(|rule| !rule.marks.concern_tokens())?;
                 self.regular(&rule.body, deep + 1, nodes)
             }
             RuleBody::Seq(parts) => all(parts, nodes).map(Regex::Concat),

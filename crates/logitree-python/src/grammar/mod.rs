@@ -448,7 +448,7 @@ impl PyGrammar {
         py.detach(matches).map_err(to_py)
     }
 
-    /// What rules with the attribute `capture` of Lark captured of a whole text, by name: a text, or a list of texts where a
+    /// What rules with the attribute `capture` captured of a whole text, by name: a text, or a list of texts where a
     /// name captured several; None if the text does not match. Of several ways to read the text, the one whose captures
     /// begin first and are longest. ConstraintError if the grammar names tokens; LimitError for more than a mebibyte, or
     /// if the search takes too long.

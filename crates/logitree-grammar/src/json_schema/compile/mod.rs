@@ -284,8 +284,8 @@ impl ValueSource for JsonRules {
         }
         let known = self.tables.all.iter().position(|table| Arc::ptr_eq(table.schema(), schema));
         let Some(number) = known else { return Ok(false) };
-        if plain::is_plain(schema) {
-            return Ok(false); // some argument is required
+        if self.tables.made(number as u32).is_none() {
+            return Ok(false); // what can wait requires an argument
         }
         let table = self.tables.get(number as u32, exprs)?;
         let root = table.forms.schema_of(schema.root)?;
