@@ -136,9 +136,9 @@ test-sglang:  ## the tests with SGLang's own grammar classes, which need no GPU 
 	@$(ready) sglang
 	.venv-sglang/bin/python -m pytest -m peers tests/engines/test_sglang*.py
 
-test-ray:  ## Ray on a cluster of two nodes on this machine, and the programs of its page
+test-ray:  ## Ray on a cluster of two nodes on this machine, with a thousand rows, and the programs of its page
 	@$(ready) engines
-	.venv-engines/bin/python -m pytest tests/engines/test_ray.py tests/engines/test_ray_docs.py
+	LOGITREE_RAY_ROWS=1000 .venv-engines/bin/python -m pytest tests/engines/test_ray.py tests/engines/test_ray_docs.py
 
 test-llama-oldest:  ## the tests of LlamaCpp with the oldest llama-cpp-python that the extra allows (in .venv-llama-oldest)
 	@$(ready) llama-oldest

@@ -40,6 +40,9 @@ from logitree.ray._data import Worker  # noqa: E402
 
 COLOURS = ["red", "green", "blue", "violet"]
 
+ROWS = int(os.environ.get("LOGITREE_RAY_ROWS", "250"))
+"""How many rows a job with a killed worker has; `make test-ray` gives it a thousand."""
+
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
@@ -83,11 +86,11 @@ def engine_that_says_where(folder: Path) -> Callable[[], Any]:
 
 
 @pytest.mark.usefixtures("cluster")
-def test_a_thousand_rows_and_a_worker_that_is_killed(tmp_path: Path) -> None:
+def test_many_rows_and_a_worker_that_is_killed(tmp_path: Path) -> None:
     """No row is lost or doubled, each has the token that it has alone, and a second run takes all from the folder."""
     workers, parts = tmp_path / "workers", tmp_path / "parts"
     workers.mkdir()
-    rows = [{"id": at, "prompt": f"{at % 50}: a colour is ", "seeds": at % 50} for at in range(1000)]
+    rows = [{"id": at, "prompt": f"{at % 50}: a colour is ", "seeds": at % 50} for at in range(ROWS)]
     rows[7]["prompt"] = "word " * 3000  # longer than the context
 
     def answers(model: Any) -> list[dict[str, Any]]:
@@ -100,7 +103,7 @@ def test_a_thousand_rows_and_a_worker_that_is_killed(tmp_path: Path) -> None:
     ended = threading.Event()
 
     def kill() -> None:
-        while len(list(parts.glob("*.arrow"))) < 12 and not ended.wait(0.05):
+        while len(list(parts.glob("*.arrow"))) < ROWS // 80 and not ended.wait(0.05):
             pass  # however slow the machine is: the rows are there in the end, or the test fails on them
         os.kill(int(next(iter(workers.iterdir())).name), signal.SIGKILL)
 
@@ -112,12 +115,12 @@ def test_a_thousand_rows_and_a_worker_that_is_killed(tmp_path: Path) -> None:
     finally:
         ended.set()
         thread.join()
-    assert [row["id"] for row in first] == list(range(1000))
+    assert [row["id"] for row in first] == list(range(ROWS))
     assert "context" in first[7]["error"] and first[7]["text"] is None and first[7]["value"] is None
     assert all(row["value"] in COLOURS and row["error"] is None for row in first if row["id"] != 7)
     assert len(list(workers.iterdir())) >= 3  # two, and one for the one that was killed
     alone = lt.engines.open(smollm2())
-    for at in (0, 31, 999):
+    for at in (0, 31, ROWS - 1):
         one = lt.generate(alone, rows[at]["prompt"], COLOURS, chat=False, temp=2.0, seed=at % 50, max_tokens=8)
         assert first[at]["text"] == one.text
         assert first[at]["seed"] == at % 50
