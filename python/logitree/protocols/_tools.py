@@ -109,8 +109,8 @@ def _schema(name: str, source: Any) -> str:
         help = 'describe the arguments as {"type": "object", "properties": {...}}'
         raise error(ConstraintError, f"the parameters are of type {kind!r}", place=f"tool {name}", help=help)
     try:
-        return json.dumps(schema)
-    except (TypeError, ValueError) as wrong:
+        return Grammar._json_text(schema) or json.dumps(schema)
+    except (TypeError, ValueError, RecursionError) as wrong:
         raise error(ConstraintError, f"the parameters are no JSON: {wrong}", place=f"tool {name}") from wrong
 
 

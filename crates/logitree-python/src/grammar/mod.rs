@@ -212,6 +212,12 @@ impl PyGrammar {
         Ok(parts.into_iter().map(PyGrammar::new).collect())
     }
 
+    /// A parsed schema as JSON text; `None` if a value in it is not of one of JSON's own types, or nested too deep.
+    #[staticmethod]
+    fn _json_text(schema: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+        json_text::write(schema)
+    }
+
     /// Any JSON value.
     #[staticmethod]
     #[pyo3(signature = (*, whitespace="bounded", separators=None, numbers="any", ascii=false))]
