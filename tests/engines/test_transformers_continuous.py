@@ -23,14 +23,19 @@ if not hasattr(transformers, "ContinuousBatchingConfig"):
     pytest.skip("this transformers has no continuous batching of its own config", allow_module_level=True)
 
 
-def batch(model: Any, sizes: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+def blocks(**sizes: Any) -> Any:
+    small = {"num_blocks": 64, "max_batch_tokens": 64, "use_async_batching": False, "use_cuda_graph": False}
+    return transformers.ContinuousBatchingConfig(**small | sizes)
+
+
+def batch(
+    model: Any, sizes: dict[str, Any] | None = None, inputs: list[list[int]] = PROMPTS, **options: Any
+) -> dict[str, Any]:
     config = transformers.GenerationConfig(
         **{"max_new_tokens": 30, "eos_token_id": END, "pad_token_id": 2, "do_sample": True} | options
     )
-    small = {"num_blocks": 64, "max_batch_tokens": 64, "use_async_batching": False, "use_cuda_graph": False}
-    made = transformers.ContinuousBatchingConfig(**small | (sizes or {}))
     found: dict[str, Any] = model.generate_batch(
-        PROMPTS, generation_config=config, continuous_batching_config=made, warmup=False
+        inputs, generation_config=config, continuous_batching_config=blocks(**sizes or {}), warmup=False
     )
     return found
 
@@ -55,6 +60,45 @@ def test_every_request_obeys(options: dict[str, Any]) -> None:
     assert not any(PATTERN.fullmatch(TOKENIZER.decode(one.generated_tokens[:-1])) for one in free.values())
 
 
+def test_a_list_has_a_constraint_for_each_input() -> None:
+    """Also where inputs are equal, come in another order to the manager, or fork."""
+    model, same = tiny("llama", WIDTH, 128), PROMPTS[0]
+    with continuous_batching(model, [["a"], ["b"], None, ["c"]], TOKENIZER):
+        made = batch(model, inputs=[same, same, PROMPTS[1], same], num_return_sequences=2)
+    texts = [text_of(result) for result in made.values() if result.generated_tokens[-1] == END]
+    assert [text for text in texts if text in "abc"] == ["a", "a", "b", "b", "c", "c"]
+    assert all(result.error is None for result in made.values())
+    assert vars(model).keys().isdisjoint({"init_continuous_batching", "generate_batch"})
+
+
+def test_a_request_brings_its_own_constraint() -> None:
+    model = tiny("llama", WIDTH, 128)
+    config = transformers.GenerationConfig(max_new_tokens=30, eos_token_id=END, pad_token_id=2, do_sample=True)
+    with (
+        continuous_batching(model, ["yes", "no"], TOKENIZER),
+        model.continuous_batching_context_manager(
+            generation_config=config, continuous_batching_config=blocks(), warmup=False
+        ) as manager,
+    ):
+        with pytest.raises(lt.ConstraintError, match="not closed"):
+            manager.add_request(PROMPTS[0], constraint=lt.Grammar.regex("("))
+        asked = {
+            manager.add_request(PROMPTS[0]): re.compile("yes|no"),
+            manager.add_request(PROMPTS[0], constraint=re.compile("[0-9]{3}")): re.compile("[0-9]{3}"),
+            manager.add_request(PROMPTS[2], constraint={"type": "boolean"}): re.compile("true|false"),
+            manager.add_request(PROMPTS[1], constraint=None): re.compile(r"(?s).*"),
+            **dict.fromkeys(manager.add_requests(PROMPTS[:2], constraint=["a"]), re.compile("a")),
+        }
+        results = {}
+        while len(results) < len(asked):
+            if (found := manager.get_result(timeout=30)) is not None:
+                results[found.request_id] = found
+    for name, pattern in asked.items():
+        assert results[name].error is None
+        generated = [token for token in results[name].generated_tokens if token != END]
+        assert pattern.fullmatch(VOCABULARY.decode(generated).decode(errors="replace"))
+
+
 def test_samplers_that_cut_come_after_the_constraint() -> None:
     model = tiny("llama", WIDTH, 128)
     with continuous_batching(model, ["yes", "no"], TOKENIZER):
@@ -66,8 +110,8 @@ def test_a_request_without_an_allowed_token_fails_alone(monkeypatch: pytest.Monk
     """As one of NaN does: its mask is made empty here, because a row of the model's own logits cannot be changed."""
     begin, masks, failing = States.begin, States.masks, []
 
-    def first(self: States, number: int, prompt: Any) -> State:
-        state = begin(self, number, prompt)
+    def first(self: States, constraint: Any, prompt: Any) -> State:
+        state = begin(self, constraint, prompt)
         if prompt.tolist() == PROMPTS[1]:
             failing.append(state)
         return state
@@ -91,10 +135,10 @@ def test_a_request_without_an_allowed_token_fails_alone(monkeypatch: pytest.Monk
 def test_what_cannot_be_constrained_is_an_error() -> None:
     model = tiny("llama", WIDTH, 128)
     with (
-        pytest.raises(lt.ConstraintError, match="2 constraints"),
         continuous_batching(model, [PATTERN, None], TOKENIZER),
+        pytest.raises(lt.ConstraintError, match="2 constraints for 3 inputs"),
     ):
-        pass
+        batch(model)
     with (
         pytest.raises(lt.EngineError, match="no continuous batching"),
         continuous_batching(object(), PATTERN, TOKENIZER),

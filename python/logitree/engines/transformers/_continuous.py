@@ -6,11 +6,14 @@ import contextlib
 import importlib
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ... import _core
+from ..._constraint import constraint_of
+from ..._core import Constraint
 from ..._errors import EngineError, error
 from ...tensors import apply_masks
 from ._forward import import_torch
@@ -26,14 +29,18 @@ def continuous_batching(
     `generate_batch` itself passes over `logits_processor=` without a word. A request that cannot be constrained, or
     whose logits are NaN, ends alone: its output has the error as text in `error`, and what it has generated.
 
+    `manager.add_request(tokens, constraint=...)` gives a request a constraint of its own, None for no constraint.
+
     Args:
         model: a model of transformers 5.24 or newer. Its manager must not be asynchronous or use CUDA graphs:
             `ContinuousBatchingConfig(use_async_batching=False, use_cuda_graph=False)`, which is usual on a CPU.
-        constraint: of all requests, as of `ConstraintLogitsProcessor`.
+        constraint: of all requests that have none of their own, or a list with one for each input of `generate_batch`,
+            as of `ConstraintLogitsProcessor`.
         vocabulary, eos_token_id: likewise.
 
     Raises:
-        ConstraintError: there is no end token, or a list of constraints.
+        ConstraintError: there is no end token; from `generate_batch` and `add_request`, a list of constraints that are
+            not as many as the inputs.
         EngineError: the model has no continuous batching, or keeps a manager that was made before.
         TypeError: it is not a constraint.
         VocabularyError: the tokenizer cannot be read.
@@ -52,8 +59,6 @@ def continuous_batching(
             help="call model.destroy_cached_continuous_batching_manager() first",
         )
     of = States(constraint, vocabulary, eos_token_id, None)
-    if of.count != 1:
-        raise error(_core.ConstraintError, f"{of.count} constraints for all requests", help="give one")
     follows = _requests(kind)
 
     def init_continuous_batching(*args: Any, **named: Any) -> Any:
@@ -67,18 +72,84 @@ def continuous_batching(
         processors = manager.logit_processor
         processors.logits_processor.insert(0, follows(of))  # before what cuts candidates
         processors.tensors_required += 1
+        processors.supported_keys["constraint"] = _Own
         processors.do_processing = True
+        _take_constraints(manager, of)
         return manager
 
-    had = vars(model).get("init_continuous_batching")
-    model.init_continuous_batching = init_continuous_batching
+    generate = model.generate_batch
+
+    def generate_batch(inputs: Any, *args: Any, **named: Any) -> Any:
+        if len(inputs):
+            _number(of, len(inputs))  # its own handling of errors would return nothing
+        return generate(inputs, *args, **named)
+
+    with _replaced(model, init_continuous_batching), _replaced(model, generate_batch):
+        yield
+
+
+@dataclass(frozen=True)
+class _Own:
+    """The constraint of a request. Copies of the request share it."""
+
+    constraint: Constraint | None
+
+    def __deepcopy__(self, _: dict[int, Any]) -> _Own:
+        return self
+
+
+def _take_constraints(manager: Any, of: States) -> None:
+    """Lets a manager's `add_request` and `add_requests` take constraints; what is wrong with one is raised there."""
+    add_one, add_several = manager.add_request, manager.add_requests
+    numbers: dict[int, int] = {}
+    """The list of a prompt's tokens, by its id -> the number of its constraint."""
+
+    def add_request(input_ids: Any, *args: Any, **named: Any) -> Any:
+        if "constraint" in named:
+            given = named.pop("constraint")
+            own = None if given is None else constraint_of(given)
+        else:
+            number = numbers.get(id(input_ids))
+            own = of.constraints[_number(of, 1) if number is None else number]
+        return add_one(input_ids, *args, constraint=_Own(own), **named)
+
+    def add_requests(inputs: Any, *args: Any, **named: Any) -> Any:
+        if "constraint" in named:
+            return add_several(inputs, *args, **named)
+        copies = [list(tokens) for tokens in inputs]  # the same list may come twice
+        _number(of, len(copies))
+        own = {id(tokens): at if of.count > 1 else 0 for at, tokens in enumerate(copies)}
+        numbers.update(own)
+        try:
+            return add_several(copies, *args, **named)
+        finally:
+            for tokens in own:
+                del numbers[tokens]
+
+    manager.add_request, manager.add_requests = add_request, add_requests
+
+
+def _number(of: States, inputs: int) -> int:
+    """The number of the first input's constraint. Raises where there is neither one for all nor one for each."""
+    if of.count not in (1, inputs):
+        help = "give one for all, one for each input of generate_batch, or add_request(..., constraint=...)"
+        raise error(_core.ConstraintError, f"{of.count} constraints for {inputs} inputs", help=help)
+    return 0
+
+
+@contextlib.contextmanager
+def _replaced(model: Any, method: Any) -> Iterator[None]:
+    """Replaces the model's method of that name for a time."""
+    name = method.__name__
+    had = vars(model).get(name)
+    setattr(model, name, method)
     try:
         yield
     finally:
         if had is None:
-            del model.init_continuous_batching
+            delattr(model, name)
         else:
-            model.init_continuous_batching = had
+            setattr(model, name, had)
 
 
 def _requests(kind: Any) -> Any:
@@ -133,7 +204,8 @@ def _requests(kind: Any) -> Any:
                 if state is not None and before == count - 1 and generated:
                     new = generated[-1:]
                 else:
-                    state = self._of.begin(0, np.array(initial[:first], np.int64))
+                    own = request.logit_processor_kwargs["constraint"].constraint
+                    state = self._of.begin(own, np.array(initial[:first], np.int64))
                     new = [*initial[first:], *generated]
                 state = self._of.after(state, new, request.request_id)
             except (_core.LogitreeError, TypeError) as wrong:

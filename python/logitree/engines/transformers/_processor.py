@@ -169,7 +169,9 @@ class ConstraintLogitsProcessor:
         """The state after a row's tokens, which must each have been allowed."""
         state = self._starts.get((number, prompt))
         if state is None:
-            state = self._starts[number, prompt] = self._of.begin(number, np.frombuffer(prompt, np.int64))
+            state = self._starts[number, prompt] = self._of.begin(
+                self._of.constraints[number], np.frombuffer(prompt, np.int64)
+            )
         return self._of.after(state, tokens.tolist(), f"row {row}")
 
 

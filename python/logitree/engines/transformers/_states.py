@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ... import _core
 from ..._constraint import Context, bind_in, constraint_of
+from ..._core import Constraint
 from ..._errors import error
 from .._tokenizer_engine import plain_tokens
 from ._engine import Transformers, vocabulary_of
@@ -47,12 +48,14 @@ class States:
     """Tokens of the vocabulary."""
     ends: list[int]
     """The end tokens."""
+    constraints: list[Constraint | None]
+    """One for all rows, or one for each prompt."""
 
     def __init__(
         self, constraint: Any, vocabulary: Any, eos_token_id: int | Sequence[int] | None, pad_token_id: int | None
     ) -> None:
         given = list(constraint) if _is_one_each(constraint) else [constraint]
-        self._constraints = [None if one is None else constraint_of(one) for one in given]
+        self.constraints = [None if one is None else constraint_of(one) for one in given]
         self._tokenize: Callable[[str], list[int]] | None = None
         tokenizer = None
         if isinstance(vocabulary, _core.Vocabulary):
@@ -78,11 +81,10 @@ class States:
     @property
     def count(self) -> int:
         """How many constraints there are."""
-        return len(self._constraints)
+        return len(self.constraints)
 
-    def begin(self, number: int, prompt: npt.NDArray[np.int64]) -> State:
-        """The state after a prompt, whose padding is left out, of one of the constraints."""
-        constraint = self._constraints[number]
+    def begin(self, constraint: Constraint | None, prompt: npt.NDArray[np.int64]) -> State:
+        """The state after a prompt, whose padding is left out."""
         if constraint is None:
             return State(None)
         tokens = self.without_padding(prompt.tolist())
