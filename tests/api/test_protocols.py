@@ -12,6 +12,7 @@ import pickle
 import random
 import time
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -247,9 +248,28 @@ def test_reasoning_none_required_bounded_and_begun_by_the_prompt() -> None:
     found = protocol.constraint(yes, reasoning=3).read([a, a, a, end, newlines, *b"yes"], Context(vocab, None, [begin]))
     assert (found.reasoning, found.content, found.answer) == ("aaa", "yes", "yes")
 
+
+def test_a_budget_counts_where_markers_are_text() -> None:
+    protocol, yes = Protocol.named("qwen3"), ["yes"]
     plain = vocabulary(protocol, "text")
-    with pytest.raises(lt.ConstraintError, match=r"'</think>' is no token .* reasoning=None or True"):
-        protocol.constraint(yes, reasoning=3).matcher(plain)
+    matcher = protocol.constraint(yes, reasoning=3).bind(Context(plain, None, list(b"x<think>")))
+    for _ in range(3):
+        assert {ord("a"), ord("<")} <= set(matcher.allowed())
+        matcher.accept(ord("a"))
+    assert {plain[token] for token in matcher.allowed()} == {b"<", b"</"}
+    matcher.accept_many([*b"</think>\n\nyes"])
+    assert matcher.is_accepting
+    whole = protocol.constraint(yes, reasoning=3).matcher(plain)
+    assert {plain[token][:1] for token in whole.allowed()} == {b"<", b"y"}
+    whole.accept_many([*b"<think>a<b"])
+    assert {plain[token] for token in whole.allowed()} == {b"<", b"</"}
+
+    class Other(lt.Constraint):
+        def matcher(self, vocabulary: lt.Vocabulary, /) -> lt.Matcher:
+            return lt.Grammar.literal("yes").matcher(vocabulary)
+
+    with pytest.raises(lt.ConstraintError, match=r"'</think>' is no token .* before an answer of this kind"):
+        protocol.constraint(Other(), reasoning=3).matcher(plain)
 
 
 def test_an_answer_is_all_of_the_content_and_gives_its_value() -> None:
@@ -500,7 +520,10 @@ def test_constraints_are_values() -> None:
         ("qwen3", {"tools": [{"name": "a", "parameters": {"type": "array"}}]}, "the parameters are of type 'array'"),
         ("qwen3", {"tools": {"a": lt.Grammar.json()}}, "the parameters are a Grammar"),
         ("qwen3", {"tools": [{"name": "a"}, {"name": "a"}]}, "two tools are called 'a'"),
+        ("qwen3", {"tools": {"a": {"x": {1}}}}, r"the parameters are no JSON: .*set.*\(at tool a\)"),
+        ("qwen3", {"tools": {"a": reduce(lambda x, _: {"x": x}, range(20_000), {})}}, "the parameters are no JSON"),
     ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_options_that_cannot_be_honoured(name: str, options: dict[str, Any], message: str) -> None:
     with pytest.raises(lt.ConstraintError, match=message):

@@ -135,10 +135,6 @@ TURNS: list[tuple[str, str, str | None, str, Calls]] = [
 ]
 
 
-SEVERAL = ("harmony", "kimi_k3", "plamo_3", "inkling", "muse_glimmer", "magistral_2506", "granite_3_2")
-"""Where the markers of reasoning are several tokens."""
-
-
 def allowed(matcher: lt.Matcher, tokens: Sequence[int]) -> bool:
     """Whether a matcher takes all tokens and may end then."""
     for token in tokens:
@@ -157,8 +153,7 @@ def test_turns_of_templates_are_allowed_and_read(turn: tuple[str, str, str | Non
     tokens = spelled(text, vocab, rng, markers=kind != "text")
     some = ["auto"] + (["required"] if calls and not content else [])
     budgets: list[Any] = [None] + ([True] if reasoning is not None else [])
-    # A budget takes a begin of several tokens only as the model's own tokenizer spells it.
-    budgets += [9] if kind != "text" and protocol.reasoning and name not in SEVERAL else []
+    budgets += [9] if protocol.reasoning else []
     for choice, budget in itertools.product(some, budgets):
         constraint = protocol.constraint(tools=TOOLS, tool_choice=choice, reasoning=budget)
         assert allowed(constraint.matcher(vocab), tokens), (choice, budget)

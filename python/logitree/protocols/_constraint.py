@@ -18,7 +18,7 @@ from ._forms import BLANKS, bare, pieces
 from ._marks import ANY_TOKEN, Marks
 from ._parser import Parser
 from ._parts import Kind, Response
-from ._pieces import SPACE, any_text, joined, structure
+from ._pieces import SPACE, any_text, joined, limit, structure
 from ._protocol import Block, Protocol
 from ._python import keyword_arguments
 from ._tools import Tool, tools_of
@@ -74,8 +74,9 @@ class ResponseConstraint(Constraint):
         """A matcher at the beginning of the response.
 
         Raises:
-            ConstraintError: a budget of reasoning, and the end of reasoning is no token of the vocabulary; an answer
-                that may begin like a tool call; arguments that this protocol cannot write.
+            ConstraintError: a budget of reasoning before an answer that is no grammar, and the end of reasoning is no
+                token of the vocabulary; an answer that may begin like a tool call; arguments that this protocol cannot
+                write.
         """
         return self.bind(Context(vocabulary))
 
@@ -87,7 +88,11 @@ class ResponseConstraint(Constraint):
         if begun in marks.protocol.content:
             budget = None  # no reasoning comes any more
         alone = self._answer is not None and _grammar_of(self._answer) is None
-        if budget is None and not alone:
+        block = begun or marks.protocol.reasoning
+        # Of markers that are text, or several tokens, a grammar knows every spelling, and counts.
+        texts = () if block is None else (*block.ends, *(() if begun else block.begins))
+        counts = budget is None or any(_marker_token(marks, text) is None for text in texts)
+        if counts and not alone:
             return bind_in(self._grammar(marks, begun, False), context)
         if not alone:
             return self._budgeted(marks, context, begun, budget, bind_in(self._grammar(marks, begun, True), context))
@@ -148,10 +153,10 @@ class ResponseConstraint(Constraint):
         assert block is not None
         ends = []
         for text in (begun or block).ends:
-            end = marks.token(marks.bound(text))
+            end = _marker_token(marks, text)
             if end is None:
-                message = f"{text!r} is no token of this vocabulary, and a budget of reasoning needs one"
-                raise error(ConstraintError, message, help="give reasoning=None or True: a block of any length")
+                message = f"{text!r} is no token of this vocabulary: a budget needs one before an answer of this kind"
+                raise error(ConstraintError, message, help="give reasoning=None, or an answer that is a grammar")
             ends.append([end])
         # White space before an answer is its own, but for what an end brings with it.
         texts = block.begins if self._answer is None else tuple(way.begin for way in block.ways)
@@ -220,12 +225,14 @@ class _Writer:
             if begun is None:
                 return joined(unless, rest)
             return joined(reduce(or_, [joined(self.literal(end)) for end in begun.ends]), follows, rest)
+        must = reasoning is True
+        most = reasoning if reasoning is not None and not must else None
         if begun:
-            return joined(reduce(or_, [self.until(end, self.stops) for end in begun.ends]), follows, rest)
+            return joined(reduce(or_, [self.until(end, self.stops, most) for end in begun.ends]), follows, rest)
         before = self.literal(block.before)
-        ways = [joined(self.literal(way.begin), self.until(way.end, self.stops)) for way in block.ways]
+        ways = [joined(self.literal(way.begin), self.until(way.end, self.stops, most)) for way in block.ways]
         whole = joined(before and before.optional(), reduce(or_, ways), follows)
-        return (whole if reasoning else (whole if skipped is None else whole | skipped).optional()) + rest
+        return (whole if must else (whole if skipped is None else whole | skipped).optional()) + rest
 
     def _following(self, block: Block) -> Grammar | None:
         """What comes between reasoning and the rest. Free text has any white space itself."""
@@ -484,15 +491,15 @@ class _Writer:
         made = [Grammar.regex(BLANKS[piece]) if piece in BLANKS else self.literal(piece) for piece in pieces(text)]
         return joined(*made)
 
-    def until(self, end: str, excludes: Sequence[str]) -> Grammar:
+    def until(self, end: str, excludes: Sequence[str], max_tokens: int | None = None) -> Grammar:
         """Any text up to an end, and the end."""
         bound = self.marks.bound(end)
         token = self.marks.token(bound)
         if token is None and ANY_TOKEN.search(bound):
-            return joined(any_text(tuple(excludes)), self.literal(end))
+            return joined(any_text(tuple(excludes), max_tokens), self.literal(end))
         mark: Any = end if token is None else {"type": "token", "token": token}
         others = [text for text in excludes if token is not None or text != end]
-        content = {"type": "any_text", "excludes": others}
+        content = {"type": "any_text", "excludes": others, **limit(max_tokens)}
         return structure({"type": "tag", "begin": "", "content": content, "end": mark})
 
     def _stops(self) -> list[str]:
@@ -557,6 +564,11 @@ def _split(bound: str) -> list[str]:
         pieces += [bound[at : found.start()], found[0]]
         at = found.end()
     return [*pieces, bound[at:]]
+
+
+def _marker_token(marks: Marks, text: str) -> int | None:
+    """The one token that a marker is; None if it is text, or several."""
+    return marks.token(marks.bound(text))
 
 
 def _ids(marks: Marks, text: str, context: Context) -> list[int]:

@@ -27,6 +27,11 @@ def structure(format: Mapping[str, Any]) -> Grammar:
 
 
 @lru_cache(64)
-def any_text(excludes: tuple[str, ...]) -> Grammar:
+def any_text(excludes: tuple[str, ...], max_tokens: int | None = None) -> Grammar:
     """Any text that contains none of these. Every argument of every tool shares it."""
-    return structure({"type": "any_text", "excludes": list(excludes)})
+    return structure({"type": "any_text", "excludes": list(excludes), **limit(max_tokens)})
+
+
+def limit(max_tokens: int | None) -> dict[str, int]:
+    """What limits a part of a structural tag."""
+    return {} if max_tokens is None else {"max_tokens": max_tokens}
