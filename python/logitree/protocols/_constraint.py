@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache, reduce
-from operator import or_
+from functools import lru_cache
 from typing import Any
 
 from .. import _core
@@ -18,7 +17,7 @@ from ._forms import BLANKS, bare, pieces
 from ._marks import ANY_TOKEN, Marks
 from ._parser import Parser
 from ._parts import Kind, Response
-from ._pieces import SPACE, any_text, joined, limit, structure
+from ._pieces import SPACE, any_text, either, joined, limit, structure
 from ._protocol import Block, Protocol
 from ._python import keyword_arguments
 from ._tools import Tool, tools_of
@@ -224,14 +223,14 @@ class _Writer:
         if reasoning is not None and not reasoning:
             if begun is None:
                 return joined(unless, rest)
-            return joined(reduce(or_, [joined(self.literal(end)) for end in begun.ends]), follows, rest)
+            return joined(either([joined(self.literal(end)) for end in begun.ends]), follows, rest)
         must = reasoning is True
         most = reasoning if reasoning is not None and not must else None
         if begun:
-            return joined(reduce(or_, [self.until(end, self.stops, most) for end in begun.ends]), follows, rest)
+            return joined(either([self.until(end, self.stops, most) for end in begun.ends]), follows, rest)
         before = self.literal(block.before)
         ways = [joined(self.literal(way.begin), self.until(way.end, self.stops, most)) for way in block.ways]
-        whole = joined(before and before.optional(), reduce(or_, ways), follows)
+        whole = joined(before and before.optional(), either(ways), follows)
         return (whole if must else (whole if skipped is None else whole | skipped).optional()) + rest
 
     def _following(self, block: Block) -> Grammar | None:
@@ -350,9 +349,9 @@ class _Writer:
         between = self._between()
 
         def section(opening: Grammar) -> Grammar:
-            made = reduce(or_, [joined(opening, named[calls.head]), *others])
+            made = either([joined(opening, named[calls.head]), *others])
             if self.of.parallel:
-                more = reduce(or_, [joined(self.form(calls.head), named[calls.head]), *others])
+                more = either([joined(self.form(calls.head), named[calls.head]), *others])
                 made = made + joined(between, more).repeat()
             return joined(made, self.literal(calls.end))
 
@@ -390,7 +389,7 @@ class _Writer:
         """A call of any tool after its head."""
         form = self.protocol.calls
         assert form is not None
-        tail = reduce(or_, [self.form(tail) for tail in (form.tail, *form.tails)])
+        tail = either([self.form(tail) for tail in (form.tail, *form.tails)])
         blocks = (*(self.protocol.reasoning.ways if self.protocol.reasoning else ()), *self.protocol.content)
         begins = tuple(block.begin for block in blocks)
         # Of many tools most have the same between name and arguments.
@@ -402,12 +401,12 @@ class _Writer:
                 message = f"a tool is called {tool.name!r}, which begins something else in {self.protocol}"
                 raise error(ConstraintError, message, help="give it another name")
             middle = self._middle(middles, name) if shared is None else shared
-            calls.append(joined(Grammar.literal(name), middle, written))
-        return joined(reduce(or_, calls), tail)
+            calls.append(joined(name, middle, written))
+        return joined(either(calls), tail)
 
     def _middle(self, middles: Sequence[str], name: str) -> Grammar:
         """What comes between a tool's name and its arguments."""
-        return reduce(or_, [self.form(middle.replace("{name}", name)) for middle in middles])
+        return either([self.form(middle.replace("{name}", name)) for middle in middles])
 
     def _arguments(self) -> Sequence[Grammar]:
         """The arguments of each tool."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import Any
 
 from .. import _renamed
@@ -14,6 +12,7 @@ from .._core import ConstraintError, Grammar
 from .._errors import ValueMismatchError, error
 from .._schemas import grammar_of
 from ._parser import Parser
+from ._pieces import either
 from ._protocol import OBJECT, Calls, Protocol
 from ._tools import Tool, named_tools
 
@@ -52,7 +51,7 @@ def tools_grammar(
         calls.append(head + grammar_of(source, **{**plain, **options}) + behind)
     mark = Grammar.token if tokens else str
     made = Grammar.tags(
-        [(mark(trigger), reduce(or_, calls), mark(end))],
+        [(mark(trigger), either(calls), mark(end))],
         text=text,
         at_least_one=at_least_one,
         stop_after_first=stop_after_first,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,13 +12,17 @@ SPACE = Grammar.regex("[ \n]{0,2}")
 """White space between two parts."""
 
 
-def joined(*parts: Grammar | None) -> Grammar:
+def joined(*parts: Grammar | str | None) -> Grammar:
     """The parts that are not None, one after the other."""
-    made: Grammar | None = None
-    for part in parts:
-        if part is not None:
-            made = part if made is None else made + part
-    return Grammar.literal("") if made is None else made
+    given = [part for part in parts if part is not None]
+    if len(given) == 1 and isinstance(given[0], Grammar):
+        return given[0]
+    return Grammar._all(given or [""])
+
+
+def either(parts: Sequence[Grammar]) -> Grammar:
+    """Any of the parts."""
+    return parts[0] if len(parts) == 1 else Grammar._any(parts)
 
 
 def structure(format: Mapping[str, Any]) -> Grammar:

@@ -6,15 +6,14 @@ import json
 import keyword
 import re
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, reduce
-from operator import or_
+from functools import lru_cache
 from typing import Any
 
 from .._core import ConstraintError, Grammar
 from .._errors import error
 from .._schemas import resolved
 from ._numbers import DECODER
-from ._pieces import joined
+from ._pieces import either, joined
 from ._tools import Tool, check_keywords, check_required, check_schema
 
 MAX_NESTED = 16
@@ -96,11 +95,11 @@ class _Values:
             return Grammar.choice(sorted({text for value in fine for text in _written(value)}))
         if "anyOf" in said:
             check_keywords(said, {"anyOf"}, place, FORM)
-            return reduce(or_, [self.value(one, place, depth + 1) for one in schema["anyOf"]])
+            return either([self.value(one, place, depth + 1) for one in schema["anyOf"]])
         kinds = schema.get("type", list(_KNOWN))
         kinds = [kinds] if isinstance(kinds, str) else kinds
         check_keywords(said, {"type"} | _OF_A_TYPE, place, FORM)
-        return reduce(or_, [self._of_type(kind, schema, place, depth) for kind in kinds])
+        return either([self._of_type(kind, schema, place, depth) for kind in kinds])
 
     def _of_type(self, kind: str, schema: Mapping[str, Any], place: str, depth: int) -> Grammar:
         if kind in ("boolean", "null"):

@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
 use serde_json::{json, Map, Value};
 
+use super::super::json_schema::SchemaOptions;
 use super::super::lazy::{TokenTrigger, Triggers};
 use super::super::rules::TokenName;
 use super::{Grammar, NodeKind, RuleRef, Syntax, TagNode};
@@ -77,33 +78,38 @@ fn wrong(why: impl std::fmt::Display) -> Error {
 }
 
 /// The entries of all nodes of a grammar: each once, after those of its children.
-fn entries<E: Clone + Eq + Hash>(of: &Grammar, entry: fn(&mut Writer<E>, &Grammar) -> E) -> Vec<E> {
+fn entries<E: Eq + Hash>(of: &Grammar, entry: fn(&mut Writer<E>, &Grammar) -> E) -> Vec<E> {
     let (places, known, names) = Default::default();
-    let mut writer = Writer { entry, entries: Vec::new(), places, known, names };
+    let mut writer = Writer { entry, places, known, names };
     with_room(|| writer.place(of));
-    writer.entries
+    let mut entries: Vec<(E, usize)> = writer.places.into_iter().collect();
+    entries.sort_unstable_by_key(|&(_, place)| place);
+    entries.into_iter().map(|(entry, _)| entry).collect()
 }
 
 struct Writer<E> {
     entry: fn(&mut Writer<E>, &Grammar) -> E,
-    entries: Vec<E>,
     places: FxHashMap<E, usize>,
+    /// The places of what was looked at, by its address.
     known: FxHashMap<usize, usize>,
     names: FxHashMap<usize, usize>,
 }
 
-impl<E: Clone + Eq + Hash> Writer<E> {
+impl<E: Eq + Hash> Writer<E> {
     /// The index of `part` in the list. Recurses as deep as nodes may nest.
     fn place(&mut self, part: &Grammar) -> usize {
         if let Some(&place) = self.known.get(&part.address()) {
             return place;
         }
         let entry = (self.entry)(self, part);
-        let place = *self.places.entry(entry.clone()).or_insert(self.entries.len());
-        if place == self.entries.len() {
-            self.entries.push(entry);
-        }
-        self.known.insert(part.address(), place);
+        self.put(part.address(), entry)
+    }
+
+    /// The index of the entry of what is at an address.
+    fn put(&mut self, address: usize, entry: E) -> usize {
+        let next = self.places.len();
+        let place = *self.places.entry(entry).or_insert(next);
+        self.known.insert(address, place);
         place
     }
 
@@ -150,7 +156,17 @@ fn record(writer: &mut Writer<Vec<u8>>, part: &Grammar) -> Vec<u8> {
             let said = (free_before, at_least_one, stop_after_first);
             recorded(&(7, writer.tags(tags), triggers, said, excludes))
         }
-        NodeKind::Leaf(source, _) => recorded(&(8, source)),
+        NodeKind::Leaf(Syntax::JsonSchema { text, options, documents }, _) => {
+            // The arguments of all tools have the same form.
+            let pairs = options.pairs.as_ref().map(|form| {
+                let address = Arc::as_ptr(form).addr();
+                let known = writer.known.get(&address).copied();
+                known.unwrap_or_else(|| writer.put(address, recorded(&(9, form))))
+            });
+            let others = SchemaOptions { pairs: None, ..options.clone() };
+            recorded(&(8, text, pairs, others, documents))
+        }
+        NodeKind::Leaf(source, _) => recorded(&(10, source)),
     }
 }
 

@@ -1,6 +1,11 @@
 //! Syntax trees: their rules, their serialised form, their errors.
 
+use std::sync::Arc;
+
+use serde_json::json;
+
 use logitree_grammar::ast::{Grammar, NodeKind, Syntax, TagNode, MAX_NESTED};
+use logitree_grammar::json_schema::{PairForm, SchemaOptions};
 use logitree_grammar::lazy::{TokenTrigger, Triggers};
 use logitree_grammar::rules::{RuleBody, TokenName};
 use logitree_grammar::tags::Mark;
@@ -118,6 +123,26 @@ fn written_parts_are_read_again() {
     assert_eq!(read.written(), written);
     assert_eq!(read.content(), whole.content());
     assert_eq!(shown(&read), shown(&whole));
+}
+
+#[test]
+fn contents_are_equal_whether_forms_of_pairs_are_shared() {
+    let forms = ["qwen_xml", "minimax_xml"].map(|name| Arc::new(PairForm::named(name).unwrap()));
+    let copy = Arc::new(PairForm::clone(&forms[0]));
+    let both = |pairs: [Option<&Arc<PairForm>>; 2]| {
+        let one = |pairs: Option<&Arc<PairForm>>| {
+            let options = SchemaOptions { pairs: pairs.cloned(), ..SchemaOptions::default() };
+            let text = json!({"type": "object", "properties": {"a": {"type": "string"}}}).to_string();
+            Grammar::read(Syntax::JsonSchema { text, options, documents: Vec::new() }).unwrap()
+        };
+        Grammar::alt(pairs.map(one)).unwrap().content().clone()
+    };
+    let shared = both([Some(&forms[0]), Some(&forms[0])]);
+    assert_eq!(both([Some(&forms[0]), Some(&copy)]), shared);
+    for other in [Some(&forms[1]), None] {
+        assert_ne!(both([Some(&forms[0]), other]), shared);
+        assert_ne!(both([other, Some(&forms[0])]), both([Some(&forms[0]), other]));
+    }
 }
 
 #[test]

@@ -82,6 +82,18 @@ fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Grammar>> {
     }
 }
 
+/// Grammars and texts, and nothing else.
+fn operands(objects: &[Bound<'_, PyAny>]) -> PyResult<Vec<Grammar>> {
+    let one = |object| match operand(object)? {
+        Some(part) => Ok(part),
+        None => {
+            let name = object.get_type().name()?;
+            Err(PyTypeError::new_err(format!("a part must be a Grammar or str, not {name}")))
+        }
+    };
+    objects.iter().map(one).collect()
+}
+
 /// Grammars by name.
 fn named(grammars: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(String, Grammar)>> {
     let mut named = Vec::new();
@@ -399,6 +411,18 @@ impl PyGrammar {
 
     fn __ror__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         join(slf.py(), "either", other, slf.as_any(), Grammar::alt)
+    }
+
+    /// All of some grammars and texts, one after the other.
+    #[staticmethod]
+    fn _all(parts: Vec<Bound<'_, PyAny>>) -> PyResult<PyGrammar> {
+        PyGrammar::made(Grammar::seq(operands(&parts)?))
+    }
+
+    /// Any of some grammars and texts.
+    #[staticmethod]
+    fn _any(parts: Vec<Bound<'_, PyAny>>) -> PyResult<PyGrammar> {
+        PyGrammar::made(Grammar::alt(operands(&parts)?))
     }
 
     /// At least `min` and, if given, at most `max` times. Counted, never unrolled.

@@ -23,6 +23,8 @@ pub(super) struct Fields<'l, 'd> {
     pub site: SubschemaSite,
     /// Where the subschemas are written that apply to the value itself.
     pub in_place: Vec<(ValueId, SubschemaId)>,
+    /// Whether a keyword beside `type` occurs.
+    pub says_more: bool,
     /// The value of each keyword; the root for absent ones.
     slots: [ValueId; KEYWORD_COUNT],
 }
@@ -32,13 +34,14 @@ impl<'l, 'd> Fields<'l, 'd> {
     pub fn new(loader: &'l mut SchemaLoader<'d>, site: SubschemaSite) -> Fields<'l, 'd> {
         let document = loader.document(site);
         let dialect = loader.registry.resources[site.resource as usize].dialect;
-        let mut slots = [ROOT; KEYWORD_COUNT];
+        let (mut slots, mut says_more) = ([ROOT; KEYWORD_COUNT], false);
         for (key, value) in document.members(site.at) {
             if let Some(keyword) = dialect.keyword(document.text(key)) {
                 slots[keyword as usize] = value;
+                says_more |= keyword != Keyword::Type;
             }
         }
-        Fields { loader, document, dialect, site, in_place: Vec::new(), slots }
+        Fields { loader, document, dialect, site, in_place: Vec::new(), says_more, slots }
     }
 
     /// The keyword's value.

@@ -28,13 +28,19 @@ const NAMING: [Keyword; 8] = [
 pub(super) fn read(loader: &mut SchemaLoader<'_>, site: SubschemaSite) -> SchemaNode {
     let mut fields = Fields::new(loader, site);
     let mut out = Box::<Keywords>::default();
-    fields.scalars(&mut out);
-    fields.arrays(&mut out);
-    fields.objects(&mut out);
-    fields.logic(&mut out);
-    fields.dependent(&mut out);
-    out.reading = fields.reading();
-    if *out == Keywords::default() {
+    out.types = fields.types().filter(|&types| types != TypeSet::ALL);
+    let integers = |types: TypeSet| types.has(TypeSet::INTEGER) && !types.has(TypeSet::FRACTION);
+    out.digits_only = fields.dialect.draft == Draft::Draft4 && out.types.is_some_and(integers);
+    // Most subschemas say their type and no more.
+    if fields.says_more || fields.is_whole() {
+        fields.scalars(&mut out);
+        fields.arrays(&mut out);
+        fields.objects(&mut out);
+        fields.logic(&mut out);
+        fields.dependent(&mut out);
+        out.reading = fields.reading();
+    }
+    if out.types.is_none() && *out == Keywords::default() {
         SchemaNode::True
     } else {
         SchemaNode::Keywords(out)
@@ -43,9 +49,6 @@ pub(super) fn read(loader: &mut SchemaLoader<'_>, site: SubschemaSite) -> Schema
 
 impl Fields<'_, '_> {
     fn scalars(&mut self, out: &mut Keywords) {
-        out.types = self.types().filter(|&types| types != TypeSet::ALL);
-        let integers = |types: TypeSet| types.has(TypeSet::INTEGER) && !types.has(TypeSet::FRACTION);
-        out.digits_only = self.dialect.draft == Draft::Draft4 && out.types.is_some_and(integers);
         out.values = values(self);
         out.minimum = self.bound(Keyword::Minimum, Keyword::ExclusiveMinimum);
         out.maximum = self.bound(Keyword::Maximum, Keyword::ExclusiveMaximum);
@@ -210,17 +213,21 @@ impl Fields<'_, '_> {
         (read != ItemsKeyword::default()).then_some(read)
     }
 
+    /// Whether this is the root of the schema's own document.
+    fn is_whole(&self) -> bool {
+        self.site.document == 0 && self.site.at == ROOT
+    }
+
     /// Whether an object has no keys but those that are named, although the schema does not say so.
     fn is_closed(&self) -> bool {
         let options = self.loader.options;
         let is_named_only = options.pairs.as_ref().is_some_and(|form| form.named_only);
-        let is_whole = self.site.document == 0 && self.site.at == ROOT;
         let is_set = |&keyword: &Keyword| self.get(keyword).is_some();
         !is_set(&Keyword::AdditionalProperties)
             && (options.closed
                 && is_set(&Keyword::Properties)
                 && !self.loader.open.contains(&(self.site.document, self.site.at))
-                || is_named_only && is_whole && !NAMING.iter().any(is_set))
+                || is_named_only && self.is_whole() && !NAMING.iter().any(is_set))
     }
 
     fn objects(&mut self, out: &mut Keywords) {
