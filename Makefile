@@ -85,7 +85,7 @@ docs:  ## write what is generated: stubs, the header of C, docs/api.md, docs/cli
 		mv bindings/typescript/src/functions.ts.new bindings/typescript/src/functions.ts
 	$(venv) scripts/sampler_docs.py
 	$(venv) scripts/cookbook_docs.py
-	$(venv) scripts/api_docs.py > docs/api.md.new && mv docs/api.md.new docs/api.md
+	$(venv) scripts/api_docs.py
 	$(venv) -m logitree.cli.docs > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	PYTHONPATH=bench $(venv) -m logitree_bench.report --tables
 

@@ -1,271 +1,266 @@
-"""Writes docs/api.md from the package's own docstrings: `python scripts/api_docs.py > docs/api.md`.
+"""Writes docs/api.md and docs/api/*.md, the reference, from the package's own docstrings, which griffe reads.
 
 Every public name of the package and of its modules is listed, and of every class each member: methods, properties,
-fields. A test compares the file with what this prints. It knows nothing of what the names do.
+fields. A test compares the files with what this makes. It knows nothing of what the names do.
 """
 
 from __future__ import annotations
 
-import ast
-import dataclasses
-import functools
-import importlib
-import inspect
-import pkgutil
-import re
 import sys
-import textwrap
-import types
-import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
-import logitree
+import griffe
 
-GROUPS = (
-    ("Functions", lambda thing: inspect.isroutine(thing)),
-    ("Errors", lambda thing: inspect.isclass(thing) and issubclass(thing, Exception)),
-    ("Classes", inspect.isclass),
-    ("Values and types", lambda thing: True),
-)
-STUB = ast.parse((Path(logitree.__file__).parent / "_core.pyi").read_text(encoding="utf-8"))
-"""The types of the native classes."""
+REPOSITORY = Path(__file__).resolve().parents[1]
+DOCS = REPOSITORY / "docs"
 NOT_IMPORTED = ("cli",)
 """Modules that are programs, not names to import."""
+WIDE = 100
+"""Characters of a signature on one line."""
+NOTE = "Written by `python scripts/api_docs.py` from the docstrings; a test keeps it so."
 
 
-def modules() -> Iterator[str]:
-    """The public modules below the package, `engines.llama_cpp` among them."""
-    for found in sorted(pkgutil.iter_modules(logitree.__path__), key=lambda module: module.name):
-        if found.name.startswith("_") or found.name in NOT_IMPORTED:
-            continue
-        yield found.name
-        if found.ispkg:
-            package = importlib.import_module(f"logitree.{found.name}")
-            inner = sorted(module.name for module in pkgutil.iter_modules(package.__path__))
-            yield from (f"{found.name}.{name}" for name in inner if not name.startswith("_"))
-
-
-def public(module: types.ModuleType) -> list[str]:
-    """What a module offers: its `__all__`, or what it defines without an underscore."""
-    listed = getattr(module, "__all__", None)
-    if listed is not None:
-        return [name for name in listed if not name.startswith("__")]
-    return [name for name in defined(module) if not name.startswith("_")]
-
-
-def defined(module: types.ModuleType) -> dict[str, str]:
-    """The names that a module assigns or defines at its top, each with the docstring that follows an assignment."""
-    made: dict[str, str] = {}
-    body = ast.parse(inspect.getsource(module)).body
-    for node, after in zip(body, [*body[1:], None], strict=True):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            made[node.name] = ""
-        for name in targets(node):
-            made[name] = docstring(after)
+def package() -> griffe.Module:
+    """The package as griffe reads it: nothing is imported, and native classes are those of the stubs."""
+    # Without warnings of entries that name several parameters.
+    parser, options = griffe.Parser.google, griffe.GoogleOptions(warnings=False)
+    paths = [REPOSITORY / "python"]
+    loader = griffe.GriffeLoader(
+        search_paths=paths, docstring_parser=parser, docstring_options=options, allow_inspection=False
+    )
+    made = cast(griffe.Module, loader.load("logitree"))
+    loader.resolve_aliases(implicit=True, external=False)
     return made
 
 
-def targets(node: ast.AST, *, of_self: bool = False) -> list[str]:
-    """The names to which a statement assigns; `of_self`: the members, `self.x` as `x`."""
-    given = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    flat = [one for target in given for one in (target.elts if isinstance(target, ast.Tuple) else [target])]
-    if of_self:
-        own = [one for one in flat if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name)]
-        return [one.attr for one in own if isinstance(one.value, ast.Name) and one.value.id == "self"]
-    return [one.id for one in flat if isinstance(one, ast.Name)]
+def pages() -> dict[str, str]:
+    """The text of each page, by its path in the folder of the documents."""
+    root = package()
+    modules = [module for module in sorted_modules(root) if module.name not in NOT_IMPORTED]
+    made = {"api/logitree.md": page(root, [], root)}
+    index = ["# Reference", "", NOTE, "", "| module | is |", "|---|---|"]
+    index.append(f"| [`logitree`](api/logitree.md) | {first(root)} |")
+    for module in modules:
+        made[f"api/{module.name}.md"] = page(module, sorted_modules(module), root)
+        index.append(f"| [`{module.path}`](api/{module.name}.md) | {first(module)} |")
+    index += ["", "| name | is |", "|---|---|"]
+    index += [f"| [`{name}`](api/logitree.md#{name.lower()}) | {first(thing)} |" for name, thing in public(root)]
+    return {"api.md": "\n".join(index) + "\n", **made}
 
 
-def docstring(node: ast.AST | None) -> str:
-    """The text of a statement that is a text."""
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-        return first_paragraph(node.value.value)
-    return ""
+def sorted_modules(of: griffe.Module) -> list[griffe.Module]:
+    """The public modules in a module."""
+    return [of.modules[name] for name in sorted(of.modules) if not name.startswith("_")]
 
 
-def markdown() -> str:
-    """The whole document."""
-    out = [
-        "# The public names",
-        "",
-        "Written by `python scripts/api_docs.py > docs/api.md`; a test keeps it so. The types",
-        "in `python/logitree/_core.pyi`, which editors show, say more: shapes, units, errors.",
-        "",
-        "The package itself comes first, then its modules.",
-    ]
-    left = [name for name in logitree.__all__ if not name.startswith("__")]
-    for title, belongs in GROUPS:
-        mine = [name for name in left if belongs(getattr(logitree, name))]
-        left = [name for name in left if name not in mine]
-        if mine:
-            out += ["", f"## {title}", "", "| name | is |", "|---|---|"]
-            out += [f"| `{name}` | {about(getattr(logitree, name))} |" for name in sorted(mine)]
-        if title in ("Classes", "Errors"):
-            for name in sorted(mine):
-                out += members(name, getattr(logitree, name))
-    for name in modules():
-        out += of_module(name)
-    return "\n".join(out) + "\n"
+def page(module: griffe.Module, inner: Iterable[griffe.Module], root: griffe.Module) -> str:
+    """A module's names with all that is said of them, then those of the modules in it."""
+    out = [f"# {module.path}", "", NOTE, ""]
+    out += of_module(module, root)
+    for one in inner:
+        out += [f"# {one.path}", "", *of_module(one, root)]
+    return "\n".join(out).rstrip() + "\n"
 
 
-def of_module(name: str) -> list[str]:
-    """A module's names, then the members of its classes that the package does not have itself."""
-    module = importlib.import_module(f"logitree.{name}")
-    later = derived_later(module)
-    texts = {**texts_of(module), **later}
-    out = ["", f"## logitree.{name}", "", first_paragraph(inspect.getdoc(module) or "")]
-    names = sorted(public(module))
+def of_module(module: griffe.Module, root: griffe.Module) -> Iterator[str]:
+    """What the module says of itself, a table of its names, and each of them that the package does not have itself."""
+    yield from said(module)
+    names, of_root = public(module), {} if module is root else dict(public(root))
+    own = [(name, thing) for name, thing in names if name not in of_root or of_root[name].path != thing.path]
     if names:
-        out += ["", "| name | is |", "|---|---|"]
-        for one in names:
-            out.append(f"| `{one}` | {texts.get(one) or about_value(getattr(module, one))} |")
-    for one in names:
-        if one in later:
-            continue
-        thing = getattr(module, one)
-        if inspect.isclass(thing) and vars(logitree).get(one) is not thing:
-            out += members(f"{name}.{one}", thing)
-    return out
+        yield from ("| name | is |", "|---|---|")
+        for name, thing in names:
+            page = "" if (name, thing) in own else "logitree.md"
+            yield f"| [`{name}`]({page}#{name.lower()}) | {first(thing)} |"
+        yield ""
+    for name, thing in own:
+        yield from (f"## {name}", "")
+        if thing.is_class:
+            yield from of_class(name, cast(griffe.Class, thing))
+        elif thing.is_function:
+            yield from of_function(name, cast(griffe.Function, thing))
+        else:
+            yield from (f"`{name}: {annotation(thing)}`", "", *said(thing))
 
 
-def about_value(thing: object) -> str:
-    """What is said of a thing without a text of its own: its docstring, or its type."""
-    return about(thing) or of_type(type(thing).__name__)
-
-
-def derived_later(module: types.ModuleType) -> dict[str, str]:
-    """The classes that derive from another package's, with their texts, read from the source: that may be absent.
-
-    A module lists them as `_MODULES`, each with the private module that has it. Their members are those of the base.
-    """
-    made: dict[str, str] = {}
-    for name, private in getattr(module, "_MODULES", {}).items():
-        source = (Path(module.__path__[0]) / f"{private}.py").read_text(encoding="utf-8")
-        classes = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef)}
-        made[name] = first_paragraph(ast.get_docstring(classes[name]) or "")
+def public(module: griffe.Module) -> list[tuple[str, griffe.Object]]:
+    """What a module offers: its `__all__`, or what it defines without an underscore."""
+    exports = module.exports
+    if exports is None:
+        names = [name for name, one in module.members.items() if not one.is_alias and not one.is_module]
+    else:
+        names = [str(name) for name in exports]
+    made = []
+    for name in sorted(name for name in names if not name.startswith("_")):
+        thing = module.members.get(name)
+        if thing is None:  # a class that is made when it is asked for, in a private module
+            thing = next(one.members[name] for one in module.modules.values() if name in one.members)
+        made.append((name, cast(griffe.Object, thing.final_target if thing.is_alias else thing)))
     return made
 
 
-def texts_of(module: types.ModuleType) -> dict[str, str]:
-    """The texts of a module's values, those that it has from private modules included."""
-    made: dict[str, str] = {}
-    python = [(name, other) for name, other in sys.modules.items() if name != "logitree._core"]
-    for name, other in sorted(python):
-        if name.startswith("logitree._") or name.startswith(f"{module.__name__}._"):
-            made |= {one: text for one, text in defined(other).items() if text and hasattr(module, one)}
-    return {**made, **{one: text for one, text in defined(module).items() if text}}
+def of_class(name: str, cls: griffe.Class) -> Iterator[str]:
+    """How it is made, what it says, and its members."""
+    bases = ", ".join(str(base).rpartition(".")[2] if "[" not in str(base) else str(base) for base in cls.bases)
+    constructor = cls.members.get("__init__")
+    init = cast(griffe.Function, constructor) if constructor is not None and constructor.is_function else None
+    shown = f"class {name}({bases})" if bases else f"class {name}"
+    if init is not None:
+        taken = [one for one in init.parameters if one.name != "self"]
+        shown += "\n\n" + signature(name, taken, None)
+    elif "dataclass" in cls.labels:
+        shown += "\n\n" + signature(name, [one for one in cls.parameters if one.name != "self"], None)
+    yield from ("```py", *shown.split("\n"), "```", "", *said(cls), *(said(init) if init is not None else ()))
+    members = members_of(cls)
+    if not members:
+        return
+    given = parameters_of(cls)
+    yield from ("| member | is |", "|---|---|")
+    yield from (f"| .{member} | {about(member, thing, cls, given)} |" for member, thing in members.items())
+    yield ""
+    for member, thing in members.items():
+        if thing.is_function:
+            yield from (f"### {name}.{member}", "", *of_function(member, cast(griffe.Function, thing)))
 
 
-def members(name: str, cls: type) -> list[str]:
-    """A table of what a class offers."""
-    rows = [f"| .{member} | {text} |" for member, text in sorted(members_of(cls).items())]
-    return ["", f"### {name}", "", "| member | is |", "|---|---|", *rows] if rows else []
+def members_of(cls: griffe.Class) -> dict[str, griffe.Object]:
+    """The public members of a class: its own, those that private bases give it, and all fields of a TypedDict."""
+    made: dict[str, griffe.Object] = {}
+    line = [*reversed(cls.mro()), cls]
+    is_dict = any(str(base).endswith("TypedDict") for one in line for base in one.bases)
+    for base in line:
+        if base is cls or is_dict or base.name.startswith("_"):
+            made |= {name: cast(griffe.Object, one) for name, one in base.members.items() if not name.startswith("_")}
+    for name, overloads in cls.overloads.items():
+        if overloads and not name.startswith("_"):
+            made.setdefault(name, cast(griffe.Object, next((one for one in overloads if one.docstring), overloads[0])))
+    listed = {item.name for section in sections(cls, "attributes") for item in section}
+    made |= {name: cast(griffe.Object, cls) for name in listed - set(made)}
+    return dict(sorted(made.items()))
 
 
-def members_of(cls: type) -> dict[str, str]:
-    """The public members of a class and what is said of each: its own, and those that private bases give it."""
-    made: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        if base is cls or (base.__module__.startswith("logitree") and base.__name__.startswith("_")):
-            made |= own_members(base)
-    return {member: text for member, text in made.items() if not member.startswith("_")}
+def about(member: str, thing: griffe.Object, cls: griffe.Class, given: dict[str, str]) -> str:
+    """What a table says of a member: its text, that of a base's, of a parameter of its name, or its type."""
+    listed = {item.name: item.description for section in sections(cls, "attributes") for item in section}
+    if member in listed:
+        return sentence(listed[member])
+    if text := first(thing):
+        return text.partition(". ")[0].rstrip(".") + "." if thing.is_function else text
+    for base in cls.mro():
+        if member in base.members and (text := first(cast(griffe.Object, base.members[member]))):
+            return text
+    return sentence(given.get(member, "")) or f"`{annotation(thing)}`".replace("|", "\\|")
 
 
-def own_members(cls: type) -> dict[str, str]:
-    """What a class defines itself."""
-    made = {member: about(thing) for member, thing in vars(cls).items()}
-    hints = {member: of_type(hint) for member, hint in vars(cls).get("__annotations__", {}).items()}
-    made = {**dict.fromkeys(hints, ""), **made}
-    if dataclasses.is_dataclass(cls) or typing.is_typeddict(cls):
-        made |= dict.fromkeys(hints, "")
-    said = attributes(cls)
-    given = parameters(cls)
-    for member in {*made, *said}:
-        texts = (said.get(member), made.get(member), inherited(cls, member), *given.get(member, ()), hints.get(member))
-        made[member] = next((text for text in texts if text), "")
-    return made
+def parameters_of(cls: griffe.Class) -> dict[str, str]:
+    """What a class says of its constructor's parameters."""
+    places = [cls, *([cls.members["__init__"]] if "__init__" in cls.members else [])]
+    found = (item for place in places for section in sections(place, "parameters") for item in section)
+    return {item.name: item.description for item in found}
 
 
-def inherited(cls: type, member: str) -> str:
-    """What a base says of a member that the class sets again."""
-    bases = [base for base in cls.__mro__[1:] if base.__module__.startswith("logitree")]
-    return next((text for base in bases if (text := attributes(base).get(member))), "")
+def of_function(name: str, function: griffe.Function) -> Iterator[str]:
+    """The signatures of a function, and what it says."""
+    overloads = function.overloads or []
+    if not overloads and function.parent is not None and function.parent.is_class:
+        overloads = cast(griffe.Class, function.parent).overloads.get(function.name, [])
+    yield "```py"
+    for one in overloads or [function]:
+        taken = [parameter for parameter in one.parameters if parameter.name not in ("self", "cls")]
+        before = "async " if "async" in one.labels else ""
+        yield from (before + signature(name, taken, one.returns)).split("\n")
+    yield from ("```", "", *said(function))
 
 
-def parameters(cls: type) -> dict[str, tuple[str, str]]:
-    """What is said of the constructor's parameters, and their types: members of their names are these."""
-    text = f"{inspect.getdoc(cls)}\n{inspect.getdoc(cls.__init__)}"
-    listed = dict(re.findall(r"^    (\w+): (.+(?:\n        .+)*)", text, re.MULTILINE))
-    try:
-        taken = inspect.signature(cls).parameters
-    except (TypeError, ValueError):
-        return {}
-    return {
-        name: (sentence(listed.get(name, "")), of_type(one.annotation))
-        for name, one in taken.items()
-        if one.annotation is not inspect.Parameter.empty
-    }
+def signature(name: str, parameters: Iterable[griffe.Parameter], returns: Any) -> str:
+    """A signature, each parameter on a line of its own where it is long."""
+    shown, keywords = [], False
+    for one in parameters:
+        kind = one.kind
+        keywords = keywords or kind is griffe.ParameterKind.var_positional
+        if kind is griffe.ParameterKind.keyword_only and not keywords:
+            shown.append("*")
+            keywords = True
+        stars = {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}.get(kind, "")
+        text = stars + one.name + (f": {one.annotation}" if one.annotation is not None else "")
+        if one.default is not None and not stars:
+            text += f" = {one.default}" if one.annotation is not None else f"={one.default}"
+        shown.append(text)
+    after = f" -> {returns}" if returns is not None else ""
+    line = f"{name}({', '.join(shown)}){after}"
+    if len(line) <= WIDE or not shown:
+        return line
+    return "\n".join([f"{name}(", *(f"    {one}," for one in shown), f"){after}"])
 
 
-def attributes(cls: type) -> dict[str, str]:
-    """The texts of a class's fields: those that follow them in the source, and those of the docstring's list."""
-    made: dict[str, str] = {}
-    listed = re.search(r"^Attributes:\n((?:[ \t]+.*\n?)+)", inspect.getdoc(cls) or "", re.MULTILINE)
-    for line in re.split(r"\n(?=    \w+:)", listed[1]) if listed else ():
-        member, _, text = line.strip().partition(": ")
-        made[member] = sentence(text)
-    for node in ast.walk(source_of(cls)):
-        body = getattr(node, "body", None)
-        if not isinstance(body, list):
-            continue
-        for statement, after in zip(body, [*body[1:], None], strict=True):
-            is_class = isinstance(node, ast.ClassDef)
-            for member in targets(statement, of_self=not is_class):
-                if (text := docstring(after)) or not is_class:
-                    made[member] = text or made.get(member, "")
-    return made
+def said(thing: griffe.Object | griffe.Alias) -> Iterator[str]:
+    """A docstring: its text, then parameters, results and errors. Attributes are members."""
+    if thing.docstring is None:
+        return
+    for section in thing.docstring.parsed:
+        kind = section.kind.value
+        if kind == "text":
+            yield from (*section.value.replace("```python", "```py").split("\n"), "")
+        elif kind in ("parameters", "other parameters"):
+            yield from ("| parameter | is |", "|---|---|")
+            yield from (f"| `{item.name}` | {sentence(item.description)} |" for item in section.value)
+            yield ""
+        elif kind in ("returns", "yields"):
+            yield from (f"{kind.capitalize()}: {one_line(item.description)}" for item in section.value)
+            yield ""
+        elif kind == "raises":
+            yield from ("Raises:", "")
+            for item in section.value:
+                yield f"- `{str(item.annotation).strip('()')}`: {one_line(item.description)}"
+            yield ""
+        elif kind == "admonition":
+            yield from (f"{section.title}: {one_line(section.value.description)}", "")
 
 
-def source_of(cls: type) -> ast.AST:
-    """The source of a class; of a native one that of its stub."""
-    try:
-        return ast.parse(textwrap.dedent(inspect.getsource(cls)))
-    except (OSError, TypeError):
-        native = [one for one in STUB.body if isinstance(one, ast.ClassDef) and one.name == cls.__name__]
-        return native[0] if native else ast.Module(body=[], type_ignores=[])
+def sections(thing: griffe.Object | griffe.Alias, kind: str) -> Iterator[Any]:
+    """The values of the sections of a kind in a docstring."""
+    for section in thing.docstring.parsed if thing.docstring is not None else ():
+        if section.kind.value == kind:
+            yield section.value
 
 
-def of_type(hint: object) -> str:
-    """A type as a field without a text is described."""
-    hint = hint.__forward_arg__ if isinstance(hint, typing.ForwardRef) else hint
-    text = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
-    return f"`{text}`".replace("|", "\\|")
+def annotation(thing: griffe.Object | griffe.Alias) -> str:
+    """The type of a value or of a property; of a value without one how it is written."""
+    found = getattr(thing, "annotation", None)
+    return str(getattr(thing, "value", "") if found is None else found)
 
 
-def about(thing: object) -> str:
-    """The first paragraph of a docstring, on one line; a plain value is described by its type, a union by itself."""
-    if isinstance(thing, classmethod | staticmethod):
-        thing = thing.__func__
-    if isinstance(thing, functools.cached_property):
-        thing = thing.func
-    if isinstance(thing, types.UnionType):
-        return " or ".join(part.__name__ for part in thing.__args__)
-    described = callable(thing) or inspect.isdatadescriptor(thing) or inspect.ismodule(thing)
-    if not described and not type(thing).__module__.startswith("logitree"):
-        return ""
-    return first_paragraph(inspect.getdoc(thing if described else type(thing)) or "")
+def first(thing: griffe.Object | griffe.Alias) -> str:
+    """The first paragraph of a docstring, on one line of a table."""
+    if thing.docstring is None:
+        return f"`{annotation(thing)}`".replace("|", "\\|") if thing.is_attribute else ""
+    return one_line(thing.docstring.value.split("\n\n")[0]).replace("|", "\\|")
 
 
 def sentence(text: str) -> str:
     """What a list says of a parameter or an attribute, with a capital letter and an end."""
-    text = first_paragraph(textwrap.dedent(text)).rstrip(".;")
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    text = one_line(text.split("\n\n")[0]).replace("|", "\\|")
+    end = "" if text.endswith((".", ":")) else "."
+    return f"{text[:1].upper()}{text[1:].rstrip(';')}{end}" if text else ""
 
 
-def first_paragraph(text: str) -> str:
-    """The first paragraph, on one line of a table."""
-    return " ".join(inspect.cleandoc(text).split("\n\n")[0].split()).replace("|", "\\|")
+def one_line(text: str) -> str:
+    """A text without line breaks."""
+    return " ".join(text.split())
+
+
+def main() -> None:
+    """Writes the pages, and removes those of modules that are gone."""
+    made = pages()
+    for old in (DOCS / "api").glob("*.md"):
+        if f"api/{old.name}" not in made:
+            old.unlink()
+    for path, text in made.items():
+        (DOCS / path).parent.mkdir(exist_ok=True)
+        (DOCS / path).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    print(markdown(), end="")
+    sys.exit(main())

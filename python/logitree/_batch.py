@@ -117,8 +117,9 @@ class Batch:
             The tokens, [B]; an end token where a row was finished.
 
         Raises:
-            What `Decoder.step` does, for the first row that has an error, with "row 3" in its place; an exception of a
-            Python callback as it is. SamplingError if there are not as many rows as decoders.
+            LogitreeError: as of `Decoder.step`, for the first row that has an error, with "row 3" in its place; an
+                exception of a Python callback comes as it is.
+            SamplingError: there are not as many rows as decoders.
         """
         return _core.step_batch(self._rows, logits, self._ends[0], threads=threads)[0]
 

@@ -105,7 +105,7 @@ def choose(
         LimitError: too many spellings.
         LogitsError: NaN among the logits.
         SamplingError, ConstraintError: options that cannot be honoured with the method.
-        What `generate` raises.
+        LogitreeError: as of `generate`.
     """
     constraint = _values(values)
     then = constraint_of(constraint.then) if isinstance(constraint, ReasoningBudget) else constraint

@@ -155,7 +155,8 @@ class OneOf(Constraint):
             raise error(_core.ConstraintError, "there is nothing to choose from", help="give at least one value")
         self.texts: tuple[str | bytes, ...] = tuple(_plain_text(value) for value in self.values)
         """How each value is written."""
-        self.following, self.tokenize = following, tokenize
+        self.following = following
+        self.tokenize = tokenize
         self._by_engine = tokenizations == "canonical" and tokenize is None
         seen: dict[bytes, Any] = {}
         for value, text in zip(self.values, self.texts, strict=True):

@@ -1178,6 +1178,9 @@ class TokenTree(Constraint):
         Raises PayloadError with the byte offset for malformed input.
         """
 
+    def form(self) -> str:
+        """As `Constraint.form`: the constraint of a payload with one path."""
+
     def to_binary(self, path: str | None = None) -> bytes:
         """The binary form of the descriptor at `path` (optional if there is only one)."""
 
@@ -1246,6 +1249,9 @@ class TokenTree(Constraint):
 @final
 class TokenTreePath(Constraint):
     """A span of a token tree as a constraint: the output is one of its leaves. Immutable; shared between threads."""
+
+    def form(self) -> str:
+        """As `Constraint.form`."""
 
     def matcher(self, vocabulary: Vocabulary | None = None) -> Matcher:
         """A matcher at the beginning of a leaf.
@@ -1596,6 +1602,8 @@ class Grammar(Constraint):
     def _any(parts: Sequence[Grammar | str]) -> Grammar: ...
     def _with_value(self, value: Any) -> Grammar: ...
     def _names_text(self, vocabulary: Vocabulary) -> bool: ...
+    def form(self) -> str:
+        """As `Constraint.form`."""
     def value(self, text: str, tokens: Sequence[int], /) -> Any:
         """What a complete output means: the text itself, or what the grammar's maker reads in it."""
 

@@ -223,7 +223,7 @@ def resume(model: Any, prompt: Any, text: str | bytes, constraint: Any, **option
     Raises:
         ConstraintError: the text is not the beginning of anything that the constraint accepts, or contains several
             candidates.
-        What `repair` and `generate` raise.
+        LogitreeError: as of `repair` and `generate`.
     """
     held = constraint_of(constraint)
     made = repair(text, held)

@@ -257,6 +257,9 @@ class Skeleton(Constraint):
 
     __slots__ = ("_chains", "_plan", "_prefill", "_program", "_samplers", "_tree", "spans")
 
+    spans: tuple[SpanInfo, ...]
+    """What is known of each span: those of the outermost list by position, then the nested ones."""
+
     def __init__(self, *parts: str | Value, id: str | None = None) -> None:
         spans: list[Form] = []
         for part in parts:
@@ -270,11 +273,10 @@ class Skeleton(Constraint):
         chains: list[_core.Chain] = []
         text = form if isinstance(form, str) else _json.dumps(_without_chains(form, chains), ensure_ascii=False)
         self._program = _core.SkeletonProgram(text)
-        self.spans: tuple[SpanInfo, ...] = tuple(
+        self.spans = tuple(
             SpanInfo(number, kind, path, greedy, in_string, tuple(map(_json.loads, values)))
             for number, (kind, path, greedy, in_string, values, _) in enumerate(self._program.spans())
         )
-        """What is known of each span: those of the outermost list by position, then the nested ones."""
         self._samplers: dict[int, Any] = {}
         for number, (*_, sampler) in enumerate(self._program.spans()):
             if sampler is not None:

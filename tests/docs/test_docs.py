@@ -15,6 +15,7 @@ import pytest
 
 import api_docs
 import logitree
+from logitree import _renamed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
@@ -120,8 +121,8 @@ def resolved(dotted: str) -> object:
     return found
 
 
-HEADERS = {"logitree.h", "logitree.hpp"}
-"""Files of the C interface that look like names of the package."""
+FILES = {"logitree.h", "logitree.hpp", "logitree.md"}
+"""Files that look like names of the package."""
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
@@ -131,7 +132,7 @@ def test_names_of_the_package_exist(document: Path) -> None:
     classes |= {n for module in MODULES for n in vars(importlib.import_module(f"logitree.{module}")) if n[0].isupper()}
     # Names that may need a library that is not installed are looked up last.
     for found, arguments in sorted(set(NAMED.findall(text)), key=lambda n: ("transformers" in n[0], n)):
-        if found.split(".")[0] not in {"logitree", *classes} or found in HEADERS:
+        if found.split(".")[0] not in {"logitree", *classes} or found in FILES:
             continue
         try:
             thing = resolved(found)
@@ -177,36 +178,50 @@ def test_paths_exist(document: Path) -> None:
 
 
 def test_the_surface_is_what_docs_list() -> None:
-    text = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
-    assert text == api_docs.markdown(), "run: python scripts/api_docs.py > docs/api.md"
-    package, *modules = re.split(r"^## logitree\.", text, flags=re.MULTILINE)
-    listed = re.findall(r"^\| `(\w+)`", package, re.MULTILINE)
-    assert sorted(listed) == sorted(n for n in logitree.__all__ if not n.startswith("__"))
-    sections = {module.split("\n", 1)[0]: module for module in modules}
-    assert set(MODULES) <= set(sections) and {"engines.llama_cpp", "engines.transformers"} <= set(sections)
+    folder, made = REPOSITORY / "docs", api_docs.pages()
+    there = {path.relative_to(folder).as_posix() for path in [folder / "api.md", *(folder / "api").glob("*.md")]}
+    text = {path: (folder / path).read_text(encoding="utf-8") for path in sorted(there)}
+    assert text == made, "run: python scripts/api_docs.py"
+    index = re.findall(r"^\| \[`(\w+)`\]\(api/logitree.md#", text["api.md"], re.MULTILINE)
+    assert sorted(index) == sorted(n for n in logitree.__all__ if not n.startswith("__"))
+    _, *split = re.split(r"^# (logitree[\w.]*)\n", "".join(text.values()), flags=re.MULTILINE)
+    sections = dict(zip(split[::2], split[1::2], strict=True))
+    expected = {"logitree.engines.llama_cpp", "logitree.engines.transformers", *(f"logitree.{m}" for m in MODULES)}
+    assert expected <= set(sections)
     for module, section in sections.items():
-        names = set(re.findall(r"^\| `(\w+)`", section, re.MULTILINE))
-        thing = importlib.import_module(f"logitree.{module}")
+        names = set(re.findall(r"^\| \[`(\w+)`\]", section, re.MULTILINE))
+        thing = importlib.import_module(module)
         own = {n for n, v in vars(thing).items() if getattr(v, "__module__", "") == thing.__name__ and n[0] != "_"}
-        assert names == set(thing.__all__) if hasattr(thing, "__all__") else names >= own, module
+        offered = {n for n in getattr(thing, "__all__", own) if not n.startswith("__")}
+        assert names == offered if hasattr(thing, "__all__") else names >= own, module
         here = names - set(getattr(thing, "_MODULES", ()))  # the others derive from a package that may be absent
-        members_are_listed(section, {n: getattr(thing, n) for n in here}, f"{module}.")
-    members_are_listed(package, {n: getattr(logitree, n) for n in listed}, "")
-    assert not re.findall(r"^\| .*\|\s*\|$", text, re.MULTILINE), "a name without a text"
+        members_are_listed(section, {n: getattr(thing, n) for n in here}, in_package=thing is logitree)
+    whole = "\n".join(text.values())
+    assert not re.findall(r"^\| .*\|\s*(?:``\s*)?\|$", whole, re.MULTILINE), "a name without a text"
 
 
-def members_are_listed(section: str, things: dict[str, object], prefix: str) -> None:
-    """Every method, property and field of the classes has its row."""
+def test_the_reference_has_signatures_parameters_and_errors() -> None:
+    text = api_docs.pages()["api/logitree.md"]
+    _, _, generate = text.partition("\n## generate\n")
+    generate = generate.partition("\n## ")[0]
+    assert "    constraint: type[T],\n    *,\n    n: None = None,\n" in generate
+    assert re.search(r"^\| `max_tokens` \| .+ \|$", generate, re.MULTILINE)
+    assert re.search(r"^- `EngineError`: .+$", generate, re.MULTILINE)
+    assert "json_schema(\n    schema: Mapping[str, Any] | bool | str | bytes,\n    *,\n    order: " in text
+
+
+def members_are_listed(section: str, things: dict[str, object], *, in_package: bool) -> None:
+    """Every method, property and field that a class has itself has its row, but for names that warn."""
+    old = {*_renamed.ATTRIBUTES, *_renamed.METHODS}
     for named, thing in things.items():
-        if not inspect.isclass(thing) or (prefix and vars(logitree).get(named) is thing):
+        if not inspect.isclass(thing) or (not in_package and vars(logitree).get(named) is thing):
             continue
-        own = {n for n in vars(thing) if not n.startswith("_")}
-        own |= {n for n in vars(thing).get("__annotations__", {}) if not n.startswith("_")}
+        own = {*vars(thing), *vars(thing).get("__annotations__", {})}
         own |= {field.name for field in dataclasses.fields(thing)} if dataclasses.is_dataclass(thing) else set()
-        own = {n for n in own if not n.startswith("_")}
-        _, _, table = section.partition(f"\n### {prefix}{named}\n")
-        rows = set(re.findall(r"^\| \.(\w+) ", table.partition("\n### ")[0], re.MULTILINE))
-        assert own <= rows, f"{prefix}{named}: {sorted(own - rows)}"
+        own = {n for n in own if not n.startswith("_") and f"{named}.{n}" not in old}
+        _, _, table = section.partition(f"\n## {named}\n")
+        rows = set(re.findall(r"^\| \.(\w+) ", table.partition("\n## ")[0], re.MULTILINE))
+        assert own <= rows, f"{named}: {sorted(own - rows)}"
 
 
 TSAMPLER = [

@@ -100,7 +100,7 @@ class Engine(ABC):
 
         Raises:
             EngineError: the engine shows its chat template no tools.
-            What `encode` raises.
+            LogitreeError: as of `encode`.
         """
         if tools:
             raise EngineError(f"a {type(self).__name__} shows its chat template no tools", help="define encode_chat")
@@ -142,7 +142,7 @@ class Engine(ABC):
             ContextFull: a path does not fit.
             EngineError: the engine failed.
             TokenError: a token is not in the vocabulary.
-            What `read` raises.
+            Exception: whatever `read` raises.
         """
         by = by_rows if parents and self.beam_rows != 0 else by_sessions
         return by(self, prompt, parents, tokens, read)

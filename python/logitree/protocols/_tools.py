@@ -99,12 +99,13 @@ def _checked(name: str) -> str:
 
 
 def _schema(name: str, source: Any) -> str:
-    if isinstance(source, Grammar | str | bytes):
+    is_schema = isinstance(source, Mapping)
+    if not is_schema and isinstance(source, Grammar | str | bytes):
         help = "give a JSON Schema as a mapping, a type or a function"
         kind = type(source).__name__
         raise error(ConstraintError, f"the parameters are a {kind}", place=f"tool {name}", help=help)
-    schema = dict(source) if isinstance(source, Mapping) else schema_of(source)
-    kind = schema.setdefault("type", "object") if isinstance(source, Mapping) else schema.get("type", "object")
+    schema = dict(source) if is_schema else schema_of(source)
+    kind = schema.setdefault("type", "object") if is_schema else schema.get("type", "object")
     if kind != "object":
         help = 'describe the arguments as {"type": "object", "properties": {...}}'
         raise error(ConstraintError, f"the parameters are of type {kind!r}", place=f"tool {name}", help=help)

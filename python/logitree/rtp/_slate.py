@@ -44,7 +44,7 @@ def slate(
 
     Raises:
         ConstraintError: the tree was changed since its index was made: `merge` it first.
-        Others as `logitree.beam_search`.
+        LogitreeError: as of `logitree.beam_search`.
     """
     source = tree.prefix if isinstance(tree, RtpTree) else tree
     left = Catalogue.from_bytes(source.to_bytes())
