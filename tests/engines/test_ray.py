@@ -176,6 +176,12 @@ def test_rows_have_their_own_constraints_and_seeds() -> None:
     assert found[3]["text"] == "yes"
     assert [row["seed"] for row in found] == [1, None, 3, 4, None]
     assert "value" not in found[0]
+    table = pa.table({"q": ["x"] * 4, "form": [forms[3]] * 4})
+    one = worker(None, {"constraints": "form"}, max_tokens=4)
+    assert [row["text"] for row in one(table).to_pylist()] == ["yes"] * 4
+    assert one._of_form.cache_info().misses == 1
+    (refused,) = one(pa.table({"q": ["x"], "form": [{"type": "regex"}]})).to_pylist()
+    assert "str" in refused["error"] and "hash" not in refused["error"]
 
 
 def test_columns_that_are_missing_or_there_already_are_errors() -> None:
@@ -312,6 +318,9 @@ def test_two_hundred_requests_and_a_replica_that_is_killed(tmp_path: Path) -> No
         status, lines = ask(url, **wrong)
         assert status == 400
         assert what in lines[0]["error"]
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(url, b"[" * 100_000, timeout=30)
+    assert (refused.value.code, json.load(refused.value)) == (400, {"error": "the request is nested too deep"})
 
     def one(at: int) -> tuple[int, list[dict[str, Any]]]:
         if at == 60:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -99,6 +100,22 @@ def test_a_request_brings_its_own_constraint() -> None:
         assert pattern.fullmatch(VOCABULARY.decode(generated).decode(errors="replace"))
 
 
+def test_a_prompt_has_no_padding() -> None:
+    """Its first tokens may be those that pad elsewhere: the constraint is bound after all of them."""
+    seen: list[Sequence[int]] = []
+
+    class Seen(lt.Constraint):
+        def bind(self, context: Any) -> lt.Matcher:
+            seen.append(context.prompt)
+            return lt.Grammar.literal("yes").matcher(context.vocabulary)
+
+    prompt, model = [TOKENIZER.pad_token_id, *PROMPTS[0]], tiny("llama", WIDTH, 128)
+    with continuous_batching(model, Seen(), TOKENIZER):
+        (made,) = batch(model, inputs=[prompt]).values()
+    assert text_of(made) == "yes"
+    assert list(map(list, seen)) == [prompt]
+
+
 def test_samplers_that_cut_come_after_the_constraint() -> None:
     model = tiny("llama", WIDTH, 128)
     with continuous_batching(model, ["yes", "no"], TOKENIZER):
@@ -112,7 +129,7 @@ def test_a_request_without_an_allowed_token_fails_alone(monkeypatch: pytest.Monk
 
     def first(self: States, constraint: Any, prompt: Any) -> State:
         state = begin(self, constraint, prompt)
-        if prompt.tolist() == PROMPTS[1]:
+        if prompt == PROMPTS[1]:
             failing.append(state)
         return state
 

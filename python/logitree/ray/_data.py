@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 OURS = ("text", "value", "finish_reason", "seed", "error")
 """The columns that are added."""
+
+FORMS = 256
+"""Constraints of rows that a worker keeps: rows often have one of a few."""
 
 
 def generate(
@@ -139,6 +143,7 @@ class Worker:
         self._shared = None if constraint is None else constraint_of(constraint)
         self._checkpoint = None if checkpoint is None else Checkpoint(*checkpoint)
         self._engine = load(model, cores)
+        self._of_form = functools.lru_cache(FORMS)(Constraint.from_form)
 
     def __call__(self, table: Any) -> Any:
         """A pyarrow table with the columns of `generate` added."""
@@ -182,7 +187,8 @@ class Worker:
         constraints: dict[int, Constraint | None] = {}
         for at, (_, form, _) in enumerate(asked):
             try:
-                constraints[at] = self._shared if form is None else Constraint.from_form(form)
+                read = self._of_form if isinstance(form, str) else Constraint.from_form  # which refuses it
+                constraints[at] = self._shared if form is None else read(form)
             except (_core.LogitreeError, TypeError) as wrong:
                 results[at] = {"error": str(wrong)}
         self._generate(asked, constraints, results)

@@ -116,6 +116,8 @@ class Replica:
             return responses.JSONResponse({"status": "ready"})
         try:
             asked = await asyncio.to_thread(self._read, await request.body())
+        except RecursionError:
+            return responses.JSONResponse({"error": "the request is nested too deep"}, 400)
         except (_core.LogitreeError, TypeError, ValueError) as wrong:
             return responses.JSONResponse(_problem(wrong), 400)
         stream = asked.pop("stream")

@@ -205,7 +205,7 @@ def _requests(kind: Any) -> Any:
                     new = generated[-1:]
                 else:
                     own = request.logit_processor_kwargs["constraint"].constraint
-                    state = self._of.begin(own, np.array(initial[:first], np.int64))
+                    state = self._of.begin(own, initial[:first])
                     new = [*initial[first:], *generated]
                 state = self._of.after(state, new, request.request_id)
             except (_core.LogitreeError, TypeError) as wrong:

@@ -169,9 +169,8 @@ class ConstraintLogitsProcessor:
         """The state after a row's tokens, which must each have been allowed."""
         state = self._starts.get((number, prompt))
         if state is None:
-            state = self._starts[number, prompt] = self._of.begin(
-                self._of.constraints[number], np.frombuffer(prompt, np.int64)
-            )
+            given = self._of.without_padding(np.frombuffer(prompt, np.int64).tolist())
+            state = self._starts[number, prompt] = self._of.begin(self._of.constraints[number], given)
         return self._of.after(state, tokens.tolist(), f"row {row}")
 
 

@@ -83,12 +83,11 @@ class States:
         """How many constraints there are."""
         return len(self.constraints)
 
-    def begin(self, constraint: Constraint | None, prompt: npt.NDArray[np.int64]) -> State:
-        """The state after a prompt, whose padding is left out."""
+    def begin(self, constraint: Constraint | None, prompt: Sequence[int]) -> State:
+        """The state after a prompt without padding."""
         if constraint is None:
             return State(None)
-        tokens = self.without_padding(prompt.tolist())
-        matcher = bind_in(constraint, Context(self._vocabulary, self._tokenize, tokens))
+        matcher = bind_in(constraint, Context(self._vocabulary, self._tokenize, prompt))
         if matcher.vocabulary_size != self.size:
             raise error(
                 _core.ConstraintError,
