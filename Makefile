@@ -50,7 +50,8 @@ test-python:  ## the package's tests
 
 test-data:  ## the tests that need the shared data alone (LOGITREE_DATA, or ../shared/data)
 	@$(ready) test
-	cargo test --workspace with_the_data
+	@# After `--`, for a filter before it makes cargo compile tests of libraries that have none.
+	cargo test --workspace -- with_the_data
 	$(venv) -m pytest -n 2 --dist loadfile -m "data and not peers"
 
 test-native:  ## the C interface from C and C++, its examples, under valgrind where that is installed

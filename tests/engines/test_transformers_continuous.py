@@ -66,8 +66,8 @@ def test_a_list_has_a_constraint_for_each_input() -> None:
     model, same = tiny("llama", WIDTH, 128), PROMPTS[0]
     with continuous_batching(model, [["a"], ["b"], None, ["c"]], TOKENIZER):
         made = batch(model, inputs=[same, same, PROMPTS[1], same], num_return_sequences=2)
-    texts = [text_of(result) for result in made.values() if result.generated_tokens[-1] == END]
-    assert [text for text in texts if text in "abc"] == ["a", "a", "b", "b", "c", "c"]
+    constrained = [result for at, result in enumerate(made.values()) if at not in (4, 5)]
+    assert list(map(text_of, constrained)) == ["a", "a", "b", "b", "c", "c"]
     assert all(result.error is None for result in made.values())
     assert vars(model).keys().isdisjoint({"init_continuous_batching", "generate_batch"})
 
@@ -96,7 +96,8 @@ def test_a_request_brings_its_own_constraint() -> None:
                 results[found.request_id] = found
     for name, pattern in asked.items():
         assert results[name].error is None
-        generated = [token for token in results[name].generated_tokens if token != END]
+        # Without a constraint the model's padded ids come too.
+        generated = [token for token in results[name].generated_tokens if token != END and token < len(VOCABULARY)]
         assert pattern.fullmatch(VOCABULARY.decode(generated).decode(errors="replace"))
 
 
@@ -107,7 +108,10 @@ def test_a_prompt_has_no_padding() -> None:
     class Seen(lt.Constraint):
         def bind(self, context: Any) -> lt.Matcher:
             seen.append(context.prompt)
-            return lt.Grammar.literal("yes").matcher(context.vocabulary)
+            return self.matcher(context.vocabulary)
+
+        def matcher(self, vocabulary: lt.Vocabulary, /) -> lt.Matcher:
+            return lt.Grammar.literal("yes").matcher(vocabulary)
 
     prompt, model = [TOKENIZER.pad_token_id, *PROMPTS[0]], tiny("llama", WIDTH, 128)
     with continuous_batching(model, Seen(), TOKENIZER):
