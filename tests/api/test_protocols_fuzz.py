@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from logitree.protocols import NAMES, PROTOCOLS, Protocol, ToolCall
+from logitree.protocols._reading import Search
 from protocol_texts import FRAGMENTS, TOOLS, check_events, in_chunks, rendered, some_arguments, some_text, stops
 
 CASES = int(os.environ.get("LOGITREE_PROTOCOL_CASES", "150"))
@@ -105,3 +106,30 @@ def test_a_name_with_a_wrong_escape_is_no_call_and_loses_nothing() -> None:
         assert found.tool_calls == ()
         assert found.content.endswith("more")
         assert found.notes == ("a tool call is malformed, or has no end",)
+
+
+def test_what_may_become_a_marker_is_held() -> None:
+    """`Search.held` equals the slow search: from the longest end down, whether one of the texts begins with it."""
+    rng = random.Random(7)
+    for _ in range(3_000):
+        texts = {"".join(rng.choices("<|ab]", k=rng.randrange(1, 6))) for _ in range(rng.randrange(4))}
+        text, search = "".join(rng.choices("<|ab]x", k=rng.randrange(9))), Search(texts)
+        for at in range(len(text) + 1):
+            ends = (n for n in range(len(text) - at, 0, -1))
+            slow = next((n for n in ends if any(len(one) > n and one.startswith(text[-n:]) for one in texts)), 0)
+            assert search.held(text, at) == slow
+
+
+def test_a_character_is_read_across_pieces_of_any_kind() -> None:
+    protocol = Protocol.named("qwen3")
+    for pieces, text in (
+        ([b"\xc3", b"\xa9", "a"], "éa"),
+        ([b"\xc3", "a", b"\xa9"], "\ufffda\ufffd"),
+        (["\ud800", "a"], "?a"),
+        ([b"\xe2\x82", "", b"\xac", "€"], "€€"),
+    ):
+        parser = protocol.parser()
+        for piece in pieces:
+            parser.feed(piece)
+        parser.finish()
+        assert parser.response.content == text

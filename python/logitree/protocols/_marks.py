@@ -94,6 +94,8 @@ class Marks:
 
     def shown(self, text: str) -> str:
         """The text with the markers; control tokens that are no markers are no text."""
+        if text.isascii():  # as most pieces are: no token's character is
+            return text
         return ANY_TOKEN.sub(lambda found: self._names[found[0]] if found[0] in self._shown else "", text)
 
     def begun(self, prompt: Sequence[int]) -> Block | None:

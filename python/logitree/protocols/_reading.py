@@ -187,6 +187,8 @@ class Search:
         self.texts = tuple(sorted({text for text in texts if text}, key=len, reverse=True))
         self.longest = max(map(len, self.texts), default=0)
         self._pattern = re.compile("|".join(map(re.escape, self.texts))) if self.texts else None
+        firsts = "|".join(re.escape(first) for first in sorted({text[0] for text in self.texts}))
+        self._firsts = re.compile(firsts) if firsts else None
 
     def find(self, text: str, at: int) -> re.Match[str] | None:
         """The first occurrence from `at` on, of several at one place the longest."""
@@ -199,7 +201,12 @@ class Search:
 
     def held(self, text: str, at: int) -> int:
         """The length of the longest end of `text`, from `at` on, with which one of the texts begins."""
-        for n in range(min(self.longest - 1, len(text) - at), 0, -1):
-            if any(one.startswith(text[-n:]) for one in self.texts if len(one) > n):
-                return n
+        at = max(at, len(text) - self.longest + 1)
+        # Most pieces hold no character with which one begins.
+        while self._firsts is not None and (found := self._firsts.search(text, at)) is not None:
+            at = found.start()
+            rest = text[at:]
+            if any(len(one) > len(rest) and one.startswith(rest) for one in self.texts):
+                return len(rest)
+            at += 1
         return 0
