@@ -5,6 +5,9 @@ ready   = $(PYTHON) scripts/setup.py
 venv    = .venv/bin/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PYO3_PYTHON = $(CURDIR)/$(venv)
+# What maturin sets for PyO3, once it has run: with it cargo takes what maturin has compiled, and does not compile it again.
+maturin = $(shell ls $(CURDIR)/target/maturin/pyo3-config-*.txt 2>/dev/null | head -1 | \
+	sed "s/.*/PYO3_BUILD_EXTENSION_MODULE=1 PYO3_CONFIG_FILE='&'/")
 FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
 CASES   ?= 20000
@@ -57,7 +60,7 @@ test-data:  ## the tests that need the shared data alone (LOGITREE_DATA, or ../s
 test-native:  ## the C interface from C and C++, its examples, under valgrind where that is installed
 	@$(ready) test
 	@# With the bindings, whose build has compiled what the two have in common.
-	cargo build --locked -p logitree-c -p logitree-python
+	$(maturin) cargo build --locked -p logitree-c -p logitree-python
 	$(venv) -m pytest tests/native
 
 test-random:  ## the core's random tests with CASES new cases each
@@ -69,8 +72,8 @@ check:  ## format, lint, types, stubs, docs, tidiness; changes nothing
 	@$(ready) check
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo clippy --workspace --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+	$(maturin) cargo clippy --workspace --all-targets -- -D warnings
+	$(maturin) RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 	$(venv) -m ruff format --check .
 	$(venv) -m ruff check .
 	$(venv) -m mypy
