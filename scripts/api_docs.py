@@ -6,6 +6,7 @@ fields. A test compares the files with what this makes. It knows nothing of what
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -35,6 +36,7 @@ def package() -> griffe.Module:
     return made
 
 
+@functools.cache
 def pages() -> dict[str, str]:
     """The text of each page, by its path in the folder of the documents."""
     root = package()
@@ -104,25 +106,39 @@ def public(module: griffe.Module) -> list[tuple[str, griffe.Object]]:
 def of_class(name: str, cls: griffe.Class) -> Iterator[str]:
     """How it is made, what it says, and its members."""
     bases = ", ".join(str(base).rpartition(".")[2] if "[" not in str(base) else str(base) for base in cls.bases)
-    constructor = cls.members.get("__init__")
-    init = cast(griffe.Function, constructor) if constructor is not None and constructor.is_function else None
-    shown = f"class {name}({bases})" if bases else f"class {name}"
-    if init is not None:
-        taken = [one for one in init.parameters if one.name != "self"]
-        shown += "\n\n" + signature(name, taken, None)
-    elif "dataclass" in cls.labels:
-        shown += "\n\n" + signature(name, [one for one in cls.parameters if one.name != "self"], None)
-    yield from ("```py", *shown.split("\n"), "```", "", *said(cls), *(said(init) if init is not None else ()))
+    shown = [f"class {name}({bases})" if bases else f"class {name}"]
+    made = constructors(cls)
+    taken = [one.parameters for one in made] or ([cls.parameters] if "dataclass" in cls.labels else [])
+    for parameters in taken:
+        shown += ["", signature(name, without_self(parameters), None)]
+    yield from ("```py", *"\n".join(shown).split("\n"), "```", "", *said(cls))
+    for one in made:
+        yield from said(one)
     members = members_of(cls)
     if not members:
         return
-    given = parameters_of(cls)
+    given = {key: text for place in (cls, *made) for key, text in listed(place, "parameters").items()}
     yield from ("| member | is |", "|---|---|")
     yield from (f"| .{member} | {about(member, thing, cls, given)} |" for member, thing in members.items())
     yield ""
     for member, thing in members.items():
         if thing.is_function:
             yield from (f"### {name}.{member}", "", *of_function(member, cast(griffe.Function, thing)))
+
+
+def constructors(cls: griffe.Class) -> list[griffe.Function]:
+    """What makes an object: `__init__`, in stubs `__new__`, each with its overloads."""
+    for name in ("__init__", "__new__"):
+        if overloads := cls.overloads.get(name):
+            return overloads
+        if (found := cls.members.get(name)) is not None and found.is_function:
+            return [cast(griffe.Function, found)]
+    return []
+
+
+def without_self(parameters: Iterable[griffe.Parameter]) -> list[griffe.Parameter]:
+    """What a caller gives."""
+    return [one for one in parameters if one.name not in ("self", "cls")]
 
 
 def members_of(cls: griffe.Class) -> dict[str, griffe.Object]:
@@ -136,29 +152,20 @@ def members_of(cls: griffe.Class) -> dict[str, griffe.Object]:
     for name, overloads in cls.overloads.items():
         if overloads and not name.startswith("_"):
             made.setdefault(name, cast(griffe.Object, next((one for one in overloads if one.docstring), overloads[0])))
-    listed = {item.name for section in sections(cls, "attributes") for item in section}
-    made |= {name: cast(griffe.Object, cls) for name in listed - set(made)}
+    made |= {name: cast(griffe.Object, cls) for name in set(listed(cls, "attributes")) - set(made)}
     return dict(sorted(made.items()))
 
 
 def about(member: str, thing: griffe.Object, cls: griffe.Class, given: dict[str, str]) -> str:
     """What a table says of a member: its text, that of a base's, of a parameter of its name, or its type."""
-    listed = {item.name: item.description for section in sections(cls, "attributes") for item in section}
-    if member in listed:
-        return sentence(listed[member])
+    if (text := listed(cls, "attributes").get(member)) is not None:
+        return sentence(text)
     if text := first(thing):
         return text.partition(". ")[0].rstrip(".") + "." if thing.is_function else text
     for base in cls.mro():
         if member in base.members and (text := first(cast(griffe.Object, base.members[member]))):
             return text
     return sentence(given.get(member, "")) or f"`{annotation(thing)}`".replace("|", "\\|")
-
-
-def parameters_of(cls: griffe.Class) -> dict[str, str]:
-    """What a class says of its constructor's parameters."""
-    places = [cls, *([cls.members["__init__"]] if "__init__" in cls.members else [])]
-    found = (item for place in places for section in sections(place, "parameters") for item in section)
-    return {item.name: item.description for item in found}
 
 
 def of_function(name: str, function: griffe.Function) -> Iterator[str]:
@@ -168,9 +175,8 @@ def of_function(name: str, function: griffe.Function) -> Iterator[str]:
         overloads = cast(griffe.Class, function.parent).overloads.get(function.name, [])
     yield "```py"
     for one in overloads or [function]:
-        taken = [parameter for parameter in one.parameters if parameter.name not in ("self", "cls")]
         before = "async " if "async" in one.labels else ""
-        yield from (before + signature(name, taken, one.returns)).split("\n")
+        yield from (before + signature(name, without_self(one.parameters), one.returns)).split("\n")
     yield from ("```", "", *said(function))
 
 
@@ -219,11 +225,10 @@ def said(thing: griffe.Object | griffe.Alias) -> Iterator[str]:
             yield from (f"{section.title}: {one_line(section.value.description)}", "")
 
 
-def sections(thing: griffe.Object | griffe.Alias, kind: str) -> Iterator[Any]:
-    """The values of the sections of a kind in a docstring."""
-    for section in thing.docstring.parsed if thing.docstring is not None else ():
-        if section.kind.value == kind:
-            yield section.value
+def listed(thing: griffe.Object, kind: str) -> dict[str, str]:
+    """What a docstring's sections of a kind say, by name."""
+    parsed = thing.docstring.parsed if thing.docstring is not None else ()
+    return {item.name: item.description for section in parsed if section.kind.value == kind for item in section.value}
 
 
 def annotation(thing: griffe.Object | griffe.Alias) -> str:

@@ -208,6 +208,7 @@ def test_the_reference_has_signatures_parameters_and_errors() -> None:
     assert re.search(r"^\| `max_tokens` \| .+ \|$", generate, re.MULTILINE)
     assert re.search(r"^- `EngineError`: .+$", generate, re.MULTILINE)
     assert "json_schema(\n    schema: Mapping[str, Any] | bool | str | bytes,\n    *,\n    order: " in text
+    assert "class Decoder\n\nDecoder(\n    vocabulary: Vocabulary,\n" in text  # native: the stub has `__new__`
 
 
 def members_are_listed(section: str, things: dict[str, object], *, in_package: bool) -> None:

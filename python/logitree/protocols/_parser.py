@@ -68,8 +68,6 @@ class Parser(CallReading):
         self._without = frozenset(without)
         """Parts that do not come: what looks like their markers is content."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._has_begun_character = False
-        """Whether the bytes so far end inside a character."""
         self._named_first = calls is not None and any(not head for head, _ in calls.also)
         """Whether a name may come before a message's first marker."""
         self._actions = self._triggers()
@@ -90,7 +88,7 @@ class Parser(CallReading):
         """
         if self._final:
             raise error(StateError, "the response is finished", help="make a new parser for the next one")
-        if isinstance(piece, str) and piece.isascii() and not self._has_begun_character:
+        if isinstance(piece, str) and piece.isascii() and not self._decoder.getstate()[0]:
             return self._put(piece)
         text = []
         if isinstance(piece, str):
@@ -108,7 +106,6 @@ class Parser(CallReading):
                 else:
                     text += [self._decoder.decode(b"", final=True), read]
                     self._decoder.reset()
-        self._has_begun_character = bool(self._decoder.getstate()[0])
         return self._put("".join(text))
 
     def finish(self) -> list[PartEvent]:

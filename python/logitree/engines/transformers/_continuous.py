@@ -81,7 +81,7 @@ def continuous_batching(
 
     def generate_batch(inputs: Any, *args: Any, **named: Any) -> Any:
         if len(inputs):
-            _number(of, len(inputs))  # its own handling of errors would return nothing
+            _check_count(of, len(inputs))  # its own handling of errors would return nothing
         return generate(inputs, *args, **named)
 
     with _replaced(model, init_continuous_batching), _replaced(model, generate_batch):
@@ -110,14 +110,16 @@ def _take_constraints(manager: Any, of: States) -> None:
             own = None if given is None else constraint_of(given)
         else:
             number = numbers.get(id(input_ids))
-            own = of.constraints[_number(of, 1) if number is None else number]
+            if number is None:
+                _check_count(of, 1)
+            own = of.constraints[number or 0]
         return add_one(input_ids, *args, constraint=_Own(own), **named)
 
     def add_requests(inputs: Any, *args: Any, **named: Any) -> Any:
         if "constraint" in named:
             return add_several(inputs, *args, **named)
         copies = [list(tokens) for tokens in inputs]  # the same list may come twice
-        _number(of, len(copies))
+        _check_count(of, len(copies))
         own = {id(tokens): at if of.count > 1 else 0 for at, tokens in enumerate(copies)}
         numbers.update(own)
         try:
@@ -129,12 +131,11 @@ def _take_constraints(manager: Any, of: States) -> None:
     manager.add_request, manager.add_requests = add_request, add_requests
 
 
-def _number(of: States, inputs: int) -> int:
-    """The number of the first input's constraint. Raises where there is neither one for all nor one for each."""
+def _check_count(of: States, inputs: int) -> None:
+    """Raises where there is neither one constraint for all inputs nor one for each."""
     if of.count not in (1, inputs):
         help = "give one for all, one for each input of generate_batch, or add_request(..., constraint=...)"
         raise error(_core.ConstraintError, f"{of.count} constraints for {inputs} inputs", help=help)
-    return 0
 
 
 @contextlib.contextmanager
