@@ -2165,6 +2165,7 @@ def mask_remove(mask: _Mask, id: int) -> bool:
 def mask_fill(mask: _Mask, size: int, value: bool = True) -> None:
     """Adds every id below `size`, or removes every id, in place, in every row."""
 
+def _mask_copy(logits: Any, mask: _Mask, rows: Sequence[int], out: Any) -> list[tuple[int, bool]]: ...
 def mask_apply(logits: Any, mask: _Mask) -> None:
     """Writes minus infinity to the logits of ids that are not in the mask, in place; other logits are not written.
 

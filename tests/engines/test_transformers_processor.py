@@ -350,9 +350,10 @@ def test_misuse_is_an_error() -> None:
     with pytest.raises(lt.StateError, match="3 rows for 2 constraints"):
         ConstraintLogitsProcessor([PATTERN, None], VOCABULARY)(ids.repeat(3, 1), scores.repeat(3, 1))
     for bad, match in ((-math.inf, "row 1: no score above -inf"), (math.nan, "row 1: a NaN among the allowed")):
-        given = torch.cat((scores, torch.full((1, WIDTH), bad)))
-        with pytest.raises(lt.LogitsError, match=match):
-            ConstraintLogitsProcessor(["a"], VOCABULARY)(ids.repeat(2, 1), given)
+        for dtype in (torch.float32, torch.bfloat16):
+            given = torch.cat((scores, torch.full((1, WIDTH), bad))).to(dtype)
+            with pytest.raises(lt.LogitsError, match=match):
+                ConstraintLogitsProcessor(["a"], VOCABULARY)(ids.repeat(2, 1), given)
     processor = ConstraintLogitsProcessor(["a"], VOCABULARY)
     processor(ids, scores)
     with pytest.raises(lt.StateError, match="2 tokens, the prompt has 3"):
@@ -361,6 +362,23 @@ def test_misuse_is_an_error() -> None:
         processor(torch.tensor([[4, 5, 6, 7, 8, 9]]), scores)
     processor.reset()
     processor(ids[:, :2], scores)
+
+
+def test_scores_of_every_kind_are_masked_alike() -> None:
+    ids = torch.tensor([[4, 5], [4, 6], [4, 7]])
+    scores = torch.randn(3, WIDTH, generator=torch.Generator().manual_seed(1)).to(torch.bfloat16)
+    want = ConstraintLogitsProcessor([SCHEMA, None, TEXTS], TOKENIZER)(ids, scores)
+    for given in (
+        scores.float(),
+        scores.float().repeat(1, 2)[:, :WIDTH],
+        scores.float().T.contiguous().T,
+        scores.double(),
+    ):
+        before = given.clone()
+        got = ConstraintLogitsProcessor([SCHEMA, None, TEXTS], TOKENIZER)(ids, given)
+        assert torch.equal(got.to(torch.bfloat16), want)
+        assert got.is_contiguous()
+        assert torch.equal(given, before)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pytest
 
 import logitree as lt
+from logitree import _core
 
 INFINITY = {np.float32: 0xFF800000, np.float16: 0xFC00, np.uint16: 0xFF80}
 
@@ -242,3 +243,32 @@ def test_any_dlpack_producer() -> None:
     for array in (np.ones(40), np.ones((1, 1, 40), np.float32), np.ones(40, np.int64)):
         with pytest.raises(lt.LogitsError):
             lt.masks.apply(Tensor(array), lt.masks.new(40))
+
+
+def test_copies_are_masked_in_one_pass() -> None:
+    rng = np.random.default_rng(3)
+    for width, size in ((100, 100), (130, 100), (4096, 4090), (32, 0)):
+        logits = rng.normal(size=(5, width)).astype(np.float32)
+        logits[2, 5], logits[0] = np.nan, -np.inf
+        masks = rng.integers(-(1 << 31), 1 << 31, (3, lt.masks.words(size)), np.int64).astype(np.int32)
+        masks &= lt.masks.new(size, fill=True)
+        masks[1, :1] &= ~(1 << 5) if width != 4096 else -1
+        want, out = logits.copy(), np.zeros_like(logits)
+        for row, mask in zip((0, 2, 4), masks, strict=True):
+            lt.masks.apply(want[row], mask)
+        found = _core._mask_copy(logits, masks, [0, 2, 4], out)
+        assert out.tobytes() == want.tobytes()
+        highest = {row: want[row].max() for row in (0, 2, 4)}
+        assert found == [(row, bool(np.isnan(x))) for row, x in highest.items() if not x > -np.inf]
+    logits, masks = np.zeros((2, 40), np.float32), lt.masks.new(40, 1)
+    for rows, out in (
+        ([0, 1], logits.copy()),
+        ([2], logits.copy()),
+        ([0], logits),
+        ([0], logits[:, :30].copy()),
+        ([0], logits.astype(np.float16)),
+    ):
+        with pytest.raises((lt.LogitsError, lt.MaskError)):
+            _core._mask_copy(logits, masks, rows, out)
+    with pytest.raises(lt.LogitsError, match="no row 0 after that; give rows in their order"):
+        _core._mask_copy(logits, lt.masks.new(40, 2), [1, 0], logits.copy())

@@ -4,7 +4,7 @@
 
 use crate::buffer::{Element, Number, Rows};
 use crate::errors::to_py;
-use logitree::mask::{self, bit, insert_bit, remove_bit, words_for, Logit};
+use logitree::mask::{self, bit, insert_bit, remove_bit, words_for, AllowedLogits, Logit};
 use logitree::{Error, ErrorKind, TokenId};
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
@@ -211,6 +211,53 @@ fn apply<T: Logit + Element>(mut logits: Rows<'_>, mask: &Rows<'_>) -> PyResult<
     Ok(())
 }
 
+/// Copies float32 logits [R, V] to `out`, with -inf where a mask has no bit. `rows`: of the logits, ascending, one for
+/// each mask; the others are copied as they are. Those of them that have a NaN (True) or no score above -inf (False).
+#[pyfunction]
+fn _mask_copy(
+    logits: &Bound<'_, PyAny>,
+    mask: &Bound<'_, PyAny>,
+    rows: Vec<usize>,
+    out: &Bound<'_, PyAny>,
+) -> PyResult<Vec<(usize, bool)>> {
+    let logits = Rows::of(logits, "logits", ErrorKind::Logits)?;
+    let mask = mask_rows(mask)?;
+    let mut out = Rows::of(out, "out", ErrorKind::Logits)?;
+    logits.check::<f32>()?;
+    out.check_write::<f32>()?;
+    if mask.rows() != rows.len() {
+        return Err(mask.error(format!("of {} rows for {} of the logits", mask.rows(), rows.len()), ""));
+    }
+    let shape = |of: &Rows<'_>| (of.rows(), of.columns());
+    if shape(&out) != shape(&logits) {
+        return Err(out.error(format!("of shape {:?} for logits of {:?}", shape(&out), shape(&logits)), ""));
+    }
+    if out.overlaps(&mask) || out.overlaps(&logits) {
+        return Err(out.error("that shares memory with what is read", "give it memory of its own"));
+    }
+    let (mut failed, mut masked) = (Vec::new(), rows.into_iter().enumerate().peekable());
+    for row in 0..logits.rows() {
+        let from = logits.row::<f32>(row)?;
+        // SAFETY: nothing else looks at `out`: what is read is elsewhere.
+        let to = unsafe { out.row_mut::<f32>(row)? };
+        let Some((at, _)) = masked.next_if(|(_, next)| *next == row) else {
+            to.copy_from_slice(from);
+            continue;
+        };
+        match mask::apply_to_copy(mask.row(at)?, from, to) {
+            Ok(AllowedLogits::Usable) => {}
+            Ok(found) => failed.push((row, found == AllowedLogits::Nan)),
+            Err(error) => return Err(to_py(error.at(format!("row {row}")))),
+        }
+    }
+    match masked.next() {
+        None => Ok(failed),
+        Some((_, row)) => {
+            Err(logits.error(format!("have no row {row} after that"), "give rows in their order"))
+        }
+    }
+}
+
 /// Adds the functions to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(mask_new, m)?)?;
@@ -223,5 +270,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(mask_insert, m)?)?;
     m.add_function(wrap_pyfunction!(mask_remove, m)?)?;
     m.add_function(wrap_pyfunction!(mask_fill, m)?)?;
-    m.add_function(wrap_pyfunction!(mask_apply, m)?)
+    m.add_function(wrap_pyfunction!(mask_apply, m)?)?;
+    m.add_function(wrap_pyfunction!(_mask_copy, m)?)
 }

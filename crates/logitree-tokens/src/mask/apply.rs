@@ -52,16 +52,53 @@ impl Logit for half::bf16 {
 /// [`ErrorKind::Logits`], with nothing written, if the mask allows an id in a word past those that the logits
 /// reach. Bits of the last reached word that stand for no logit are not looked at (an all-ones word is full).
 pub fn apply<L: Logit>(words: &[u32], logits: &mut [L]) -> Result<()> {
-    let reached = words_for(logits.len()).min(words.len());
-    if let Some(word) = words[reached..].iter().position(|word| *word != 0) {
-        let at = reached + word;
-        return Err(too_short(at * 32 + words[at].trailing_zeros() as usize, logits.len()));
-    }
-    let covered = (reached * 32).min(logits.len());
+    let words = reaching(words, logits.len())?;
+    let covered = (words.len() * 32).min(logits.len());
     let (covered, past) = logits.split_at_mut(covered);
-    L::ban(&words[..reached], covered);
+    L::ban(words, covered);
     past.fill(L::BANNED);
     Ok(())
+}
+
+/// What a row of logits has among the allowed ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AllowedLogits {
+    /// A logit above minus infinity, and no NaN.
+    Usable,
+    /// Nothing above minus infinity.
+    Banned,
+    /// A NaN.
+    Nan,
+}
+
+/// [`apply`] on a copy, in one pass, and what the copy has.
+///
+/// # Errors
+/// As [`apply`]; and if `from` and `to` are not of one length.
+pub fn apply_to_copy(words: &[u32], from: &[f32], to: &mut [f32]) -> Result<AllowedLogits> {
+    if from.len() != to.len() {
+        let message = format!("{} logits to be copied to {}", from.len(), to.len());
+        return Err(Error::new(ErrorKind::Logits, message));
+    }
+    let words = reaching(words, from.len())?;
+    let covered = (words.len() * 32).min(from.len());
+    let (found, nan) = simd::copy_allowed(words, &from[..covered], &mut to[..covered]);
+    to[covered..].fill(f32::NEG_INFINITY);
+    Ok(match (nan, found) {
+        (true, _) => AllowedLogits::Nan,
+        (false, true) => AllowedLogits::Usable,
+        (false, false) => AllowedLogits::Banned,
+    })
+}
+
+/// The words that logits reach; those past them must be empty.
+fn reaching(words: &[u32], logits: usize) -> Result<&[u32]> {
+    let (reached, past) = words.split_at(words_for(logits).min(words.len()));
+    if let Some(word) = past.iter().position(|word| *word != 0) {
+        let id = (reached.len() + word) * 32 + past[word].trailing_zeros() as usize;
+        return Err(too_short(id, logits));
+    }
+    Ok(reached)
 }
 
 fn too_short(id: usize, len: usize) -> Error {

@@ -9,7 +9,7 @@ mod bits;
 mod set;
 
 pub use allowed::AllowedTokens;
-pub use apply::{apply, apply_rows, Logit};
+pub use apply::{apply, apply_rows, apply_to_copy, AllowedLogits, Logit};
 pub use bits::{
     bit, count, ids, insert_bit, insert_bit_if, insert_bits, is_empty, remove_bit, remove_bits, Ids,
 };

@@ -1,10 +1,10 @@
-//! Loops over the words of a mask: counting bits, and writing -inf where a bit is 0. At every width they must equal the
-//! baseline, [`count_plain`] and [`ban_plain`], bit for bit; the tests below compare them.
+//! Loops over the words of a mask: counting bits, and writing -inf where a bit is 0, in place or into a copy. At every
+//! width they must equal the baseline, [`count_plain`] and [`ban_plain`], bit for bit; the tests below compare them.
 //!
 //! Logits are written in whole words, 32 at a time; the rest goes to the baseline. Of 16-bit numbers the bits are written.
 #![allow(unsafe_code)] // intrinsics, and calls of functions compiled for features that were detected
 
-use super::dispatch::{Kind, Width};
+use super::dispatch::{widest, Kind, Width};
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
@@ -25,6 +25,38 @@ pub fn ban_f32(words: &[u32], logits: &mut [f32]) {
 /// `banned` wherever the bit is 0; as [`ban_f32`] for the bits of 16-bit numbers.
 pub fn ban_u16(words: &[u32], logits: &mut [u16], banned: u16) {
     ban_u16_at(Width::best(), words, logits, banned);
+}
+
+widest! {
+    /// Copies `from` to `to`, with -inf wherever the bit is 0. `words` reach as far as both, and no further than their last
+    /// word. Whether a copied number is above -inf, and whether one is NaN.
+    copy_allowed, copy_allowed_at = copy_allowed_body(words: &[u32], from: &[f32], to: &mut [f32]) -> (bool, bool)
+}
+
+#[inline(always)]
+fn copy_allowed_body(words: &[u32], from: &[f32], to: &mut [f32]) -> (bool, bool) {
+    let (lines, rest) = from.as_chunks::<32>();
+    let (to_lines, to_rest) = to.as_chunks_mut::<32>();
+    let (mut above, mut nan) = ([false; 32], [false; 32]);
+    for ((line, to), &word) in lines.iter().zip(to_lines).zip(words) {
+        if word == 0 {
+            *to = [f32::NEG_INFINITY; 32];
+            continue;
+        }
+        for i in 0..32 {
+            let x = if word >> i & 1 == 1 { line[i] } else { f32::NEG_INFINITY };
+            to[i] = x;
+            above[i] |= x > f32::NEG_INFINITY;
+            nan[i] |= x.is_nan();
+        }
+    }
+    for ((i, &x), to) in (0..32).zip(rest).zip(to_rest) {
+        let is_allowed = words.get(lines.len()).is_some_and(|word| word >> i & 1 == 1);
+        *to = if is_allowed { x } else { f32::NEG_INFINITY };
+        above[0] |= *to > f32::NEG_INFINITY;
+        nan[0] |= to.is_nan();
+    }
+    (above.contains(&true), nan.contains(&true))
 }
 
 fn count_at(width: Width, words: &[u32]) -> usize {
@@ -228,6 +260,13 @@ mod tests {
                     assert!(same, "{width:?} f32, length {len}, offset {offset}, seed {seed}");
                     assert_eq!(got16, want16, "{width:?} u16, length {len}, offset {offset}, seed {seed}");
                     assert_eq!(count_at(width, words), count_plain(words), "{width:?} length {len}");
+                    let mut copied = vec![7.0; len];
+                    let found = copy_allowed_at(width, words, &floats()[offset..], &mut copied);
+                    let want = &want32[offset..];
+                    let same = copied.iter().map(|x| x.to_bits()).eq(want.iter().map(|x| x.to_bits()));
+                    assert!(same, "{width:?} copy, length {len}, offset {offset}, seed {seed}");
+                    let above = want.iter().any(|x| *x > f32::NEG_INFINITY);
+                    assert_eq!(found, (above, want.iter().any(|x| x.is_nan())), "{width:?} length {len}");
                 }
             }
         }

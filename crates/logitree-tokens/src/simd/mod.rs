@@ -25,7 +25,7 @@ pub use gather::{reaching_among, PackedIds};
 pub use keys::{
     collect_keys, collect_keys_of_blocks, collect_marked, collect_reached, descending_key, from_key,
 };
-pub use masks::{ban_f32, ban_u16, count};
+pub use masks::{ban_f32, ban_u16, copy_allowed, count};
 pub use maxima::{allowed_maxima, block_maxima, bound_of_best, marked_maxima, max};
 pub use prefetch::prefetch;
 pub use rows::{finite_sums, log_sum_exp};

@@ -15,9 +15,8 @@ from ... import _core
 from ..._constraint import constraint_of
 from ..._core import Constraint
 from ..._errors import EngineError, error
-from ...tensors import apply_masks
 from ._forward import import_torch
-from ._states import State, States, without_scores
+from ._states import State, States, masked
 
 
 @contextlib.contextmanager
@@ -178,11 +177,9 @@ def _requests(kind: Any) -> Any:
             return torch.zeros(len(self._rows), dtype=torch.int32)
 
         def __call__(self, scores: Any, tensor_arg: Any) -> Any:
-            out = scores.clone()
             bound = {at: state for at, (_, state) in enumerate(self._rows) if state is not None and not state.is_free}
-            if bound:
-                apply_masks(out, self._of.masks(list(bound.values())), list(bound), self._of.size)
-            for at, found in without_scores(out, list(bound)):
+            out, unusable = masked(scores, list(bound), self._of.masks(list(bound.values())), self._of.size)
+            for at, found in unusable.items():
                 _fail(self._rows[at][0], f"{found} among the allowed tokens: look at the model's logits")
             for at, (request, _) in enumerate(self._rows):
                 if request.error is not None:

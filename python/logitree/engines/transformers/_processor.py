@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from ... import _core
 from ..._errors import error
-from ...tensors import apply_masks
 from ._forward import import_torch
-from ._states import State, States, without_scores
+from ._states import State, States, masked
 
 
 class ConstraintLogitsProcessor:
@@ -94,11 +93,16 @@ class ConstraintLogitsProcessor:
         states = self._states(input_ids)
         if self._chain is not None:
             return self._picked(self._chain, input_ids, scores, states)
-        masked = [row for row, state in enumerate(states) if not state.is_free]
-        if not masked:
+        bound = [row for row, state in enumerate(states) if not state.is_free]
+        if not bound:
             return scores
-        out = _masked(scores, masked, self._of.masks([states[row] for row in masked]), size)
-        _check(out, masked)
+        out, unusable = masked(scores, bound, self._of.masks([states[row] for row in bound]), size)
+        for row, found in unusable.items():
+            raise error(
+                _core.LogitsError,
+                f"row {row}: {found} among the allowed tokens",
+                help="the model's logits are NaN" if found == "a NaN" else "another processor bans all of them",
+            )
         return out
 
     def is_over(self, input_ids: Any) -> npt.NDArray[np.bool_]:
@@ -246,21 +250,3 @@ class _Picks:
         tokens = chains[0].sample_batch(logits, masks, chains).tolist() if chains else []
         self._length, self._last = length, dict(zip(rows, tokens, strict=True))
         return self._last
-
-
-def _masked(scores: Any, rows: list[int], masks: npt.NDArray[np.int32], size: int) -> Any:
-    """A copy of the scores, with -inf where the mask of one of these rows has no bit, and past `size`."""
-    torch = import_torch()
-    out = scores.detach().clone(memory_format=torch.contiguous_format)
-    apply_masks(out, masks, rows, size)
-    return out
-
-
-def _check(scores: Any, rows: list[int]) -> None:
-    """A LogitsError for a masked row that has no score above -inf, or a NaN."""
-    for row, found in without_scores(scores, rows):
-        raise error(
-            _core.LogitsError,
-            f"row {row}: {found} among the allowed tokens",
-            help="the model's logits are NaN" if found == "a NaN" else "another processor bans all of them",
-        )

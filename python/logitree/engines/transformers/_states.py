@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,10 @@ from ... import _core
 from ..._constraint import Context, bind_in, constraint_of
 from ..._core import Constraint
 from ..._errors import error
+from ...tensors import apply_masks
 from .._tokenizer_engine import plain_tokens
 from ._engine import Transformers, vocabulary_of
+from ._forward import import_torch
 
 
 @dataclass(frozen=True)
@@ -155,17 +157,29 @@ class States:
         return prompt[first:]
 
 
-def without_scores(scores: Any, rows: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Those of some masked rows that have a NaN or no score above -inf, each with which of the two.
+def masked(scores: Any, rows: Sequence[int], masks: npt.NDArray[np.int32], size: int) -> tuple[Any, dict[int, str]]:
+    """A copy of the scores with -inf where a row's mask has no bit, and past `size`; and what is wrong with rows of it.
 
     Args:
         scores: float [R, V] on any device.
-        rows: of it.
+        rows: which have a mask, ascending.
+        masks: int32 [rows, words].
+        size: the vocabulary's.
+
+    Returns:
+        The copy, and for rows that have a NaN or no score above -inf among the allowed tokens which of the two.
     """
-    best = scores.amax(dim=1).cpu().tolist()
-    for row in rows:
-        if not best[row] > -math.inf:
-            yield row, "a NaN" if math.isnan(best[row]) else "no score above -inf"
+    torch = import_torch()
+    scores = scores.detach()
+    if scores.device.type == "cpu" and scores.dtype == torch.float32:
+        out = torch.empty(scores.shape)
+        found = _core._mask_copy(scores.contiguous(), masks, rows, out)
+    else:
+        out = scores.clone(memory_format=torch.contiguous_format)
+        apply_masks(out, masks, rows, size)
+        best = out.amax(dim=1).cpu().tolist()
+        found = [(row, math.isnan(best[row])) for row in rows if not best[row] > -math.inf]
+    return out, {row: "a NaN" if is_nan else "no score above -inf" for row, is_nan in found}
 
 
 def _is_one_each(constraint: Any) -> bool:
