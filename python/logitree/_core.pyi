@@ -1733,8 +1733,8 @@ class Step:
     `p_model`, `surprisal` and `entropy` (the model's own distribution, nats; None where no logits were looked
     at), `p` (after the chain; None where it did not run), `candidates` (the five most likely after the chain:
     id, probability), `alternatives` (what could have come, and what cut it), `effects` (one tuple per sampler:
-    name, candidates before, after, logits changed, probability mass cut), `mass_allowed`, `mask_micros`,
-    `micros`.
+    name, candidates before, after, logits changed, probability mass cut), `temperature` (what a rule of the
+    grammar asked for, else None), `mass_allowed`, `mask_micros`, `micros`.
     """
 
     @property
@@ -1793,6 +1793,12 @@ class Step:
     def mass_allowed(self) -> float | None:
         """Probability of the allowed tokens together, by the model's own distribution; None where no logits were
         looked at.
+        """
+
+    @property
+    def temperature(self) -> float | None:
+        """The temperature that the constraint asked for (`temperature=` of a grammar's rule); None where it asked
+        for none, or the chain did not run.
         """
 
     @property

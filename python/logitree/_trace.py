@@ -218,6 +218,7 @@ class Trace(Sequence[_core.Step]):
             "surprisal": [_short(step.surprisal) for step in self],
             "entropy": [_short(step.entropy) for step in self],
             "p": [_short(step.p) for step in self],
+            "temperature": [_short(step.temperature) for step in self],
             "mask_micros": [_short(step.mask_micros) for step in self],
             "micros": [_short(step.micros) for step in self],
             "alternatives": alternatives,
@@ -275,6 +276,7 @@ def token_record(at: int, step: _core.Step, source: str, text: str, vocabulary: 
             {"sampler": name, "before": before, "after": after, "changed": changed, "mass_cut": _finite(mass)}
             for name, before, after, changed, mass in step.effects
         ],
+        "temperature": _finite(step.temperature),
         "mask_micros": step.mask_micros,
         "micros": step.micros,
     }

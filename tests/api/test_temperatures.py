@@ -62,6 +62,25 @@ def test_the_likeliest_is_taken_at_zero(vocabulary: lt.Vocabulary) -> None:
     assert len(taken) > 15
 
 
+def test_a_trace_says_what_a_rule_asked_for(vocabulary: lt.Vocabulary) -> None:
+    rules = 'start: "a:" warm ";" cold "."\nwarm[temperature=0.25]: /[a-d]/\ncold[temperature=4]: "x" | "y"'
+    chain = lt.Chain.llama_cpp(seed=1, temp=0.8, vocabulary=vocabulary)
+    decoder = lt.Decoder(vocabulary, chain, lt.Grammar.lark(rules).matcher(vocabulary), trace=True)
+    asked = []
+    while not decoder.is_finished:
+        assert decoder.matcher is not None
+        asked.append(decoder.matcher.temperature)
+        decoder.step(np.zeros(len(WORDS), dtype=np.float32))
+    assert decoder.trace is not None
+    chosen = [was if step.source == "sampled" else None for step, was in zip(decoder.trace, asked, strict=True)]
+    assert [step.temperature for step in decoder.trace] == chosen
+    assert {0.25, 4.0} <= set(chosen)
+    assert [f"temperature {step.temperature:g}" in str(step) for step in decoder.trace if step.temperature] == [
+        True,
+        True,
+    ]
+
+
 def test_chains_without_a_temperature_stay_as_they_are(vocabulary: lt.Vocabulary) -> None:
     decoder = lt.Decoder(vocabulary, lt.Chain.greedy(), lt.Grammar.lark(RULES).matcher(vocabulary))
     row = np.arange(len(WORDS), dtype=np.float32)

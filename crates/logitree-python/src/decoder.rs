@@ -27,7 +27,8 @@ use crate::vocabulary::{token_id, PyVocabulary};
 /// `p_model`, `surprisal` and `entropy` (the model's own distribution, nats; None where no logits were looked at),
 /// `p` (after the chain; None where it did not run), `candidates` (the five most likely after the
 /// chain: id, probability), `alternatives` (what could have come, and what cut it), `effects` (one tuple per sampler:
-/// name, candidates before, after, logits changed, probability mass cut), `mass_allowed`, `mask_micros`, `micros`.
+/// name, candidates before, after, logits changed, probability mass cut), `temperature` (what a rule of the grammar
+/// asked for, else None), `mass_allowed`, `mask_micros`, `micros`.
 #[pyclass(frozen, name = "Step", module = "logitree")]
 pub struct PyStep(Step);
 
@@ -108,6 +109,13 @@ impl PyStep {
     #[getter]
     fn mass_allowed(&self) -> Option<f64> {
         self.0.mass_allowed
+    }
+
+    /// The temperature that the constraint asked for (`temperature=` of a grammar's rule); None where it asked for none, or
+    /// the chain did not run.
+    #[getter]
+    fn temperature(&self) -> Option<f32> {
+        self.0.temperature
     }
 
     /// Of `micros`, the time that finding the allowed tokens took.

@@ -415,8 +415,8 @@ impl Chain {
         Ok(())
     }
 
-    /// Forgets what was drawn since the last accepted token: for a step that failed. Samplers of the host program are
-    /// left as they are.
+    /// Forgets what was drawn since the last accepted token, and what was set for one step: for a step that failed. Samplers of
+    /// the host program are left as they are.
     pub fn rewind(&mut self) {
         self.samplers
             .iter_mut()
@@ -426,6 +426,8 @@ impl Chain {
             self.align.rollback(0);
         }
         self.picked = None;
+        self.align.bias.clear();
+        self.align.temperature = None;
     }
 
     /// Whether it picks the greatest logit, the first of equal ones, and looks at nothing else: what it picks from more

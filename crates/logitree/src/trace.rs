@@ -38,6 +38,8 @@ pub struct Step {
     /// The model's [`ALTERNATIVES_KEPT`] likeliest tokens, the `candidates` and the token itself, each once, by
     /// descending probability of the model; empty when no logits were looked at.
     pub alternatives: Vec<Alternative>,
+    /// The temperature that the constraint asked for, a grammar's rule; `None`: none, or the chain did not run.
+    pub temperature: Option<f32>,
     /// What each sampler did, in chain order; empty when the chain did not run.
     pub effects: Vec<Effect>,
     /// Probability of the allowed tokens together, by the model's own distribution; `None` when no logits were looked
@@ -110,6 +112,9 @@ impl fmt::Display for Step {
         if let Some(model) = &self.model {
             write!(f, ", model p {:.4}, entropy {:.3} nats", model.probability, model.entropy)?;
         }
+        if let Some(temperature) = self.temperature {
+            write!(f, ", at temperature {temperature}")?;
+        }
         if let Some(p) = self.probability {
             write!(f, ", p {p:.4}")?;
         }
@@ -132,6 +137,7 @@ mod tests {
             probability: None,
             candidates: Vec::new(),
             alternatives: Vec::new(),
+            temperature: None,
             effects: Vec::new(),
             mass_allowed: None,
             mask_micros: 0.0,
@@ -143,5 +149,7 @@ mod tests {
         step.probability = Some(1.0);
         let text = "token 7 sampled of 1 allowed, model p 0.5000, entropy 1.000 nats, p 1.0000, 0.2 us";
         assert_eq!(step.to_string(), text);
+        step.temperature = Some(0.25);
+        assert_eq!(step.to_string(), text.replace(", p 1", ", at temperature 0.25, p 1"));
     }
 }

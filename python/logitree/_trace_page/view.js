@@ -87,7 +87,7 @@ const classOf = (source) => (source === "sampled" || !/^[a-z_]+$/.test(source) ?
 /** The columns of a trace without tokens; `Trace._columns` gives the same of one that has some. */
 export const emptyTrace = (vocabulary, about = {}) => ({
   vocabulary, about, spans: [], token: [], text: [], source: [], allowed: [], mass: [], p_model: [], surprisal: [], entropy: [], p: [],
-  mask_micros: [], micros: [], alternatives: [], effects: [], words: [], names: [],
+  temperature: [], mask_micros: [], micros: [], alternatives: [], effects: [], words: [], names: [],
 });
 
 /** What is said of a whole trace: pairs of a value and its name. */
@@ -493,6 +493,7 @@ export const traceView = (place, { prefix = "", of = "", empty = "The output has
     if (own[2]) facts.append(h("code", {}, hexOf(own).length > 60 ? `${hexOf(own).slice(0, 60)}…` : hexOf(own)));
     if (own[3] !== "normal") facts.append(h("span", {}, own[3].replace("_", " ")));
     if (D.entropy[i] !== null) facts.append(h("span", {}, `entropy ${bits(D.entropy[i])}`));
+    if (D.temperature[i] !== null) facts.append(h("span", {}, `temperature ${D.temperature[i]} by the grammar`));
     for (const span of spansAt[i] || []) facts.append(crumb(span));
     return [
       h("div", { class: "head" },

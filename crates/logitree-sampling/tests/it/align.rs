@@ -358,3 +358,21 @@ fn steering_is_listed_among_the_effects() {
     assert_eq!((first.sampler, first.before, first.after, first.changed), ("steering", SIZE, SIZE - 1, 1));
     assert_eq!(effects.len(), chain.names().len() + 1);
 }
+
+/// A bias and a temperature for one step are gone once a chain applied them, and after a step that failed before that.
+#[test]
+fn what_is_set_for_one_step_is_gone_after_it() {
+    let row = logits(1);
+    let mut want = chain(Mode::Fast, &params());
+    let want = seen(&mut want, &row, AllowedTokens::All).unwrap();
+    for is_rewound in [true, false] {
+        let mut chain = chain(Mode::Fast, &params());
+        chain.temper_next(Some(0.1));
+        chain.bias_next(Some((3, 90.0))).unwrap();
+        if !is_rewound {
+            assert_ne!(seen(&mut chain, &row, AllowedTokens::All).unwrap(), want);
+        }
+        chain.rewind();
+        assert_eq!(seen(&mut chain, &row, AllowedTokens::All).unwrap(), want);
+    }
+}

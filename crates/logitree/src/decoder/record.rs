@@ -36,6 +36,7 @@ impl Step {
             probability: None,
             candidates: Vec::new(),
             alternatives: Vec::new(),
+            temperature: None,
             effects: Vec::new(),
             mass_allowed: None,
             mask_micros: 0.0,

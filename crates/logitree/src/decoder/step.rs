@@ -87,18 +87,16 @@ impl Decoder {
         let alternatives = alternatives(logits, tokens, &banned, &effects, left);
         let model = model_view(logits, token);
         self.record(Step {
-            token,
-            source,
-            allowed: count,
-            allowed_tokens,
             model,
             probability,
             candidates,
             alternatives,
+            temperature: temperature.filter(|_| source == Source::Sampled),
             effects,
             mass_allowed,
             mask_micros,
             micros,
+            ..Step::plain(token, source, count, allowed_tokens, started)
         });
         Ok(token)
     }

@@ -99,7 +99,7 @@ const push = (trace, record) => {
   trace.token.push(name(record));
   trace.text.push(record.text);
   trace.source.push(word(record.source));
-  for (const field of ["allowed", "p_model", "surprisal", "entropy", "p", "mask_micros", "micros"]) trace[field].push(record[field]);
+  for (const field of ["allowed", "p_model", "surprisal", "entropy", "p", "temperature", "mask_micros", "micros"]) trace[field].push(record[field]);
   trace.mass.push(record.mass_allowed);
   trace.alternatives.push(record.alternatives.map((one) => [name(one), one.p_model, one.p, word(one.cut)]));
   trace.effects.push(record.effects.map((one) => [word(one.sampler), one.before, one.after, one.changed, one.mass_cut]));
@@ -112,9 +112,10 @@ const NO_PASS = ["forced", "canonical", "fast_forward", "external"];
 const given = (record, id, hex, kind, alternative) => ({
   ...record, id, bytes: hex, kind, text: new TextDecoder().decode(bytesOf(hex)), source: "external",
   p_model: alternative?.p_model ?? null, surprisal: alternative?.p_model > 0 ? -Math.log(alternative.p_model) : null, p: alternative?.p ?? null,
+  temperature: null,
 });
 const unknown = (id, hex, kind) => given(
-  { record: "token", allowed: 0, mass_allowed: null, entropy: null, alternatives: [], effects: [], mask_micros: 0, micros: 0 }, id, hex, kind);
+  { record: "token", allowed: 0, mass_allowed: null, entropy: null, temperature: null, alternatives: [], effects: [], mask_micros: 0, micros: 0 }, id, hex, kind);
 
 // -- one output with its settings
 
