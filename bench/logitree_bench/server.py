@@ -1,8 +1,8 @@
 """`logitree serve` beside llama.cpp's own server: the same model, threads, requests and clients, in one run.
 
 ``python -m logitree_bench.server [--save bench/results]`` starts both (llama.cpp's is in the package xllamacpp) and
-asks them in turns. A ratio is that of one round, and a line gives the median of the rounds. The first round of each
-workload is not counted. "Bare" is `logitree.generate` in this process, without a server.
+asks them in turns, another one first in each round. A ratio is that of one round, and a line gives the median of the
+rounds. The first round of each workload is not counted. "Bare" is `logitree.generate` in this process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ import jsonschema
 import logitree
 from logitree.engines.llama_cpp import LlamaCpp, bundled_model
 
-ROUNDS = 3
 THREADS = 2
 PLACES = 8
 CONTEXT = 1024
@@ -61,9 +60,10 @@ time.sleep(100_000)
 
 @dataclass(frozen=True)
 class Workload:
-    """So many requests from so many clients at once."""
+    """So many requests from so many clients at once, in so many rounds: short ones, as the machine's speed changes."""
 
     name: str
+    rounds: int
     clients: int
     requests: int
     max_tokens: int
@@ -71,10 +71,10 @@ class Workload:
 
 
 WORKLOADS = (
-    Workload("1 stream", 1, 2, 100),
-    Workload("8 streams", 8, 16, 100),
-    Workload("1 stream, schema of five fields", 1, 4, 200, PERSON),
-    Workload("8 streams, schema of five fields", 8, 16, 200, PERSON),
+    Workload("1 stream", 15, 1, 1, 100),
+    Workload("8 streams", 6, 8, 8, 100),
+    Workload("1 stream, schema of five fields", 12, 1, 2, 200, PERSON),
+    Workload("8 streams, schema of five fields", 6, 8, 8, 200, PERSON),
 )
 
 
@@ -106,17 +106,23 @@ def main() -> int:
     with _ours(path) as ours, _theirs(path) as theirs:
         clients = {OURS: _client(ours), THEIRS: _client(theirs)}
         for work in WORKLOADS:
-            rounds = []
-            for number in range(ROUNDS + 1):
-                made = {name: _run(client, work, number) for name, client in clients.items()}
-                rounds.append(made if work.schema else {**made, BARE: _bare(engine, work, number)})
+            names = list(clients) if work.schema else [*clients, BARE]
+            rounds: list[dict[str, Figures]] = []
+            for number in range(work.rounds + 1):
+                turns = names[number % len(names) :] + names[: number % len(names)]
+                rounds.append(
+                    {
+                        name: _bare(engine, work, number) if name == BARE else _run(clients[name], work, number)
+                        for name in turns
+                    }
+                )
             rows.append(_row(work, rounds[1:]))
             print(json.dumps(rows[-1]), flush=True)
         rows.append(_first_token(clients[OURS]))
         print(json.dumps(rows[-1]), flush=True)
     engine.close()
     if arguments.save:
-        text = json.dumps({"rounds": ROUNDS, "threads": THREADS, "rows": rows}, indent=1)
+        text = json.dumps({"threads": THREADS, "rows": rows}, indent=1)
         (arguments.save / "server.json").write_text(text + "\n", encoding="utf-8")
     return 0
 
@@ -164,7 +170,7 @@ def _is_valid(text: str, schema: Mapping[str, Any] | None) -> bool:
 
 
 def _row(work: Workload, rounds: list[dict[str, Figures]]) -> dict[str, Any]:
-    row: dict[str, Any] = {"workload": work.name}
+    row: dict[str, Any] = {"workload": work.name, "rounds": work.rounds}
     for field in ("tokens", "bytes", "answers"):
         each = {name: [float(getattr(one[name], field)) for one in rounds] for name in rounds[0]}
         row[f"{field} a second"] = {name: round(statistics.median(found), 2) for name, found in each.items()}
