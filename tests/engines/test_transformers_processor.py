@@ -375,7 +375,12 @@ def test_scores_of_every_kind_are_masked_alike() -> None:
         scores.double(),
     ):
         before = given.clone()
-        got = ConstraintLogitsProcessor([SCHEMA, None, TEXTS], TOKENIZER)(ids, given)
+        torch.set_default_dtype(torch.float64)
+        try:
+            got = ConstraintLogitsProcessor([SCHEMA, None, TEXTS], TOKENIZER)(ids, given)
+        finally:
+            torch.set_default_dtype(torch.float32)
+        assert got.dtype == given.dtype
         assert torch.equal(got.to(torch.bfloat16), want)
         assert got.is_contiguous()
         assert torch.equal(given, before)

@@ -172,7 +172,7 @@ def masked(scores: Any, rows: Sequence[int], masks: npt.NDArray[np.int32], size:
     torch = import_torch()
     scores = scores.detach()
     if scores.device.type == "cpu" and scores.dtype == torch.float32:
-        out = torch.empty(scores.shape)
+        out = torch.empty_like(scores, memory_format=torch.contiguous_format)
         found = _core._mask_copy(scores.contiguous(), masks, rows, out)
     else:
         out = scores.clone(memory_format=torch.contiguous_format)
