@@ -7,6 +7,7 @@ fields. A test compares the files with what this makes. It knows nothing of what
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,13 +21,18 @@ NOT_IMPORTED = ("cli",)
 """Modules that are programs, not names to import."""
 WIDE = 100
 """Characters of a signature on one line."""
+LITERAL_WORD = re.compile(r"[a-z]+[0-9]|[a-z],|[a-z]+[A-Z]")
+"""Words that keep their small letter at the beginning of a sentence: dtypes, variables, names such as vLLM."""
 NOTE = "Written by `python scripts/api_docs.py` from the docstrings; a test keeps it so."
 
 
 def package() -> griffe.Module:
     """The package as griffe reads it: nothing is imported, and native classes are those of the stubs."""
     # Without warnings of entries that name several parameters.
-    parser, options = griffe.Parser.google, griffe.GoogleOptions(warnings=False)
+    parser, options = (
+        griffe.Parser.google,
+        griffe.GoogleOptions(warnings=False, returns_multiple_items=False, returns_named_value=False),
+    )
     paths = [REPOSITORY / "python"]
     loader = griffe.GriffeLoader(
         search_paths=paths, docstring_parser=parser, docstring_options=options, allow_inspection=False
@@ -84,7 +90,8 @@ def of_module(module: griffe.Module, root: griffe.Module) -> Iterator[str]:
         elif thing.is_function:
             yield from of_function(name, cast(griffe.Function, thing))
         else:
-            yield from (f"`{name}: {annotation(thing)}`", "", *said(thing))
+            between = ": " if is_annotated(thing) else " = "
+            yield from (f"`{name}{between}{annotation(thing)}`", "", *said(thing))
 
 
 def public(module: griffe.Module) -> list[tuple[str, griffe.Object]]:
@@ -99,8 +106,18 @@ def public(module: griffe.Module) -> list[tuple[str, griffe.Object]]:
         thing = module.members.get(name)
         if thing is None:  # a class that is made when it is asked for, in a private module
             thing = next(one.members[name] for one in module.modules.values() if name in one.members)
-        made.append((name, cast(griffe.Object, thing.final_target if thing.is_alias else thing)))
+        made.append((name, native(cast(griffe.Object, thing.final_target if thing.is_alias else thing))))
     return made
+
+
+def native(thing: griffe.Object) -> griffe.Object:
+    """The function of the core that a module has by another name; any other thing itself."""
+    value = str(getattr(thing, "value", ""))
+    if not thing.is_attribute or not re.fullmatch(r"_core\.\w+", value):
+        return thing
+    core = thing.package.modules["_core"]
+    found = core.members.get(value.removeprefix("_core."))
+    return cast(griffe.Object, found) if found is not None and found.is_function else thing
 
 
 def of_class(name: str, cls: griffe.Class) -> Iterator[str]:
@@ -160,12 +177,13 @@ def about(member: str, thing: griffe.Object, cls: griffe.Class, given: dict[str,
     """What a table says of a member: its text, that of a base's, of a parameter of its name, or its type."""
     if (text := listed(cls, "attributes").get(member)) is not None:
         return sentence(text)
-    if text := first(thing):
+    if thing.docstring is not None:
+        text = first(thing)
         return text.partition(". ")[0].rstrip(".") + "." if thing.is_function else text
     for base in cls.mro():
-        if member in base.members and (text := first(cast(griffe.Object, base.members[member]))):
-            return text
-    return sentence(given.get(member, "")) or f"`{annotation(thing)}`".replace("|", "\\|")
+        if (of_base := base.members.get(member)) is not None and of_base.docstring is not None:
+            return first(cast(griffe.Object, of_base))
+    return sentence(given.get(member, "")) or first(thing)
 
 
 def of_function(name: str, function: griffe.Function) -> Iterator[str]:
@@ -192,7 +210,8 @@ def signature(name: str, parameters: Iterable[griffe.Parameter], returns: Any) -
         stars = {griffe.ParameterKind.var_positional: "*", griffe.ParameterKind.var_keyword: "**"}.get(kind, "")
         text = stars + one.name + (f": {one.annotation}" if one.annotation is not None else "")
         if one.default is not None and not stars:
-            text += f" = {one.default}" if one.annotation is not None else f"={one.default}"
+            default = "..." if str(one.default).startswith("_") else one.default  # a value that has no public name
+            text += f" = {default}" if one.annotation is not None else f"={default}"
         shown.append(text)
     after = f" -> {returns}" if returns is not None else ""
     line = f"{name}({', '.join(shown)}){after}"
@@ -233,8 +252,12 @@ def listed(thing: griffe.Object, kind: str) -> dict[str, str]:
 
 def annotation(thing: griffe.Object | griffe.Alias) -> str:
     """The type of a value or of a property; of a value without one how it is written."""
-    found = getattr(thing, "annotation", None)
-    return str(getattr(thing, "value", "") if found is None else found)
+    return str(thing.annotation if is_annotated(thing) else getattr(thing, "value", ""))
+
+
+def is_annotated(thing: griffe.Object | griffe.Alias) -> bool:
+    """Whether a value or a property has a type."""
+    return getattr(thing, "annotation", None) is not None
 
 
 def first(thing: griffe.Object | griffe.Alias) -> str:
@@ -248,7 +271,8 @@ def sentence(text: str) -> str:
     """What a list says of a parameter or an attribute, with a capital letter and an end."""
     text = one_line(text.split("\n\n")[0]).replace("|", "\\|")
     end = "" if text.endswith((".", ":")) else "."
-    return f"{text[:1].upper()}{text[1:].rstrip(';')}{end}" if text else ""
+    head = text[:1] if LITERAL_WORD.match(text) else text[:1].upper()
+    return f"{head}{text[1:].rstrip(';')}{end}" if text else ""
 
 
 def one_line(text: str) -> str:

@@ -32,18 +32,31 @@ class GenerateOptions(SamplingParams, total=False):
     """The keywords of `generate`, for signatures that pass them on (`**options: Unpack[GenerateOptions]`)."""
 
     chain: _core.Chain | None
+    """The samplers; None: llama.cpp's own chain of the sampling parameters."""
     seed: int | Sequence[int | None] | None
+    """Of the draws, 0 to 2**32 - 1; a list has one for each prompt. None or -1 draws one."""
     max_tokens: int | None
+    """Most tokens of the output; None: as many as the context has room for."""
     stop: str | Sequence[str] | None
+    """Texts that end the output."""
     chat: bool | None
+    """Whether the model's chat template is applied; None: where there is one."""
     on_limit: Literal["keep", "raise", "close"]
+    """What happens where `max_tokens` cuts a constrained output."""
     force: bool
+    """Whether forced tokens are taken without asking the model. Default True."""
     trace: bool
+    """Whether to record how each token was decided. Default False."""
     logprobs: int | bool | None
+    """How many of the likeliest tokens to give with log-probabilities; True: of the token alone."""
     on_step: OnStep | None
+    """Called before each token that is sampled."""
     tokenization: Tokenization
+    """Which tokens spell a constrained text. Default "auto"."""
     drafter: Drafter | None
+    """Proposes the next tokens, so that one forward pass decides several."""
     heal: bool | None
+    """Whether the model spells the end of the prompt again."""
 
 
 ELSEWHERE = {

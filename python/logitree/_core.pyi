@@ -1120,7 +1120,7 @@ class Matcher(Constraint):
     def __copy__(self) -> Matcher: ...
     def __deepcopy__(self, memo: object, /) -> Matcher: ...
     def reset(self) -> None:
-        """Back to the state it was born with."""
+        """Returns to the state in which it was made."""
 
     def forced_tokens(self) -> list[int]:
         """The forced tokens: the run of tokens from here that are each the only one allowed. Changes nothing."""
@@ -1321,6 +1321,7 @@ class TokenTreeCache:
     def __len__(self) -> int: ...
 
 token_tree_cache: TokenTreeCache
+"""The process-wide cache that `token_tree` uses."""
 
 def token_tree(
     payload: str | bytes | bytearray | dict[str, Any],
@@ -2026,8 +2027,8 @@ _Automaton: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32] | npt.ND
 class Tokenizer:
     """The tokenizer of a vocabulary: a text to the tokens that the model was trained on.
 
-    Read are byte-pair encodings, SentencePiece models with scores, and of a GGUF unigram models and WordPiece;
-    any other kind is a VocabularyError when it is loaded. Immutable; shared between threads.
+    It reads byte-pair encodings and SentencePiece models with scores, from a GGUF unigram models and WordPiece
+    too; another kind is a VocabularyError when it is loaded. Immutable; shared between threads.
     """
 
     @staticmethod
@@ -2055,7 +2056,7 @@ class Tokenizer:
         """Whether `tokens` are what the tokenizer gives for their bytes, without a space in front.
 
         Each run of text between control, end and user-defined tokens is taken by itself. Bytes that are no
-        UTF-8 have no canonical spelling, nor has any text where the tokenizer changes texts (below).
+        UTF-8 have no canonical spelling, nor has any text where the tokenizer changes texts (see `canonical`).
         """
     def canonical(self, matcher: Matcher, before: Sequence[int] | None = None, *, fuel: int | None = None) -> Matcher:
         """A matcher that allows, of the tokens that `matcher` allows, those that the tokenizer itself would give

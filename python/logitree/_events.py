@@ -84,6 +84,7 @@ class SpanText:
     """Text of the span that began last and has not ended."""
 
     path: str
+    """The span's path."""
     text: str
     """Whole characters: of strings without quotes and escapes, of other values as they are written."""
 
@@ -93,6 +94,7 @@ class SpanEnd:
     """A span of a skeleton ended."""
 
     path: str
+    """The span's path."""
     value: Any
     """What it means: the enum's value, the number, the text, the parsed JSON."""
 
@@ -102,6 +104,7 @@ class Stats:
     """What a generation cost."""
 
     prompt_tokens: int
+    """Tokens of the prompt."""
     reused_tokens: int
     """Of the prompt, how many the engine held in memory already."""
     output_tokens: int
@@ -170,9 +173,11 @@ class Finish:
     """Whether the output is complete under its constraint. Without a constraint: whether the model ended it, or a stop
     string."""
     stats: Stats
+    """What the generation cost."""
 
 
 Event = Progress | Token | SpanStart | SpanText | SpanEnd | Finish
+"""What a generation gives while it runs, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,7 @@ class Choice:
     """Its probability among the values. Chosen token by token: the product over the sampled tokens of their
     probabilities among the allowed ones after the chain, for the one spelling that was taken."""
     stats: Stats
+    """What the choice cost."""
     probabilities: tuple[float, ...] | None = None
     """The probability of each value, in their order; they sum to 1. A value that is given twice has it at its first
     place, and 0 at the others. None where tokens were decoded (`method="greedy"`)."""

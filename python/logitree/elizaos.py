@@ -57,6 +57,7 @@ class TokenizerCache:
 
     def __init__(self, capacity: int = CAPACITY) -> None:
         self.capacity = capacity
+        """Most names of a model."""
         self._models: dict[str, dict[str, tuple[int, ...]]] = {}
         self._lock = Lock()
 

@@ -53,6 +53,7 @@ class Place:
     byte_start: int
     """The same in bytes of UTF-8."""
     byte_end: int
+    """Its end in bytes of UTF-8."""
     text: str
     """What was added, was removed, or is a candidate."""
     expected: tuple[str, ...] = ()
@@ -74,6 +75,7 @@ class Repaired:
     """
 
     status: Literal["unchanged", "repaired", "ambiguous", "invalid"]
+    """Which of the statuses above."""
     data: bytes
     """The text as bytes."""
     places: tuple[Place, ...]

@@ -55,6 +55,7 @@ class Value:
     write: Callable[[str, str], list[Form]]
     """The spans in the JSON form, for the value's key and the keys' common beginning."""
     key: str = ""
+    """The value's key; empty: none."""
 
     def named(self, key: str) -> Value:
         """The same, with a key: for skeletons that are no objects."""
@@ -288,7 +289,7 @@ class Skeleton(Constraint):
 
     @classmethod
     def object(cls, fields: Mapping[str, Any], *, id: str | None = None) -> Skeleton:
-        """A response that is a JSON object: the function `object` of this module says what fields are."""
+        """A response that is a JSON object: `logitree.skeleton.object` says what fields are."""
         return cls(object(fields), id=id)
 
     @classmethod

@@ -197,7 +197,8 @@ def test_the_surface_is_what_docs_list() -> None:
         here = names - set(getattr(thing, "_MODULES", ()))  # the others derive from a package that may be absent
         members_are_listed(section, {n: getattr(thing, n) for n in here}, in_package=thing is logitree)
     whole = "\n".join(text.values())
-    assert not re.findall(r"^\| .*\|\s*(?:``\s*)?\|$", whole, re.MULTILINE), "a name without a text"
+    bare = re.findall(r"^\| \S+ \|\s*(?:`[^`]*`\s*)?\|$", whole, re.MULTILINE)
+    assert not bare, "names without a text"
 
 
 def test_the_reference_has_signatures_parameters_and_errors() -> None:
@@ -209,6 +210,10 @@ def test_the_reference_has_signatures_parameters_and_errors() -> None:
     assert re.search(r"^- `EngineError`: .+$", generate, re.MULTILINE)
     assert "json_schema(\n    schema: Mapping[str, Any] | bool | str | bytes,\n    *,\n    order: " in text
     assert "class Decoder\n\nDecoder(\n    vocabulary: Vocabulary,\n" in text  # native: the stub has `__new__`
+    masks = api_docs.pages()["api/masks.md"]
+    assert "## apply\n\n```py\napply(logits: Any, mask: _Mask) -> None\n```\n" in masks  # of the core, by another name
+    (batch,) = re.findall(r"^Returns: .*exceptions by row.*$", text, re.MULTILINE)
+    assert batch.endswith("are raised, as by `step`.")  # lines of one result belong together
 
 
 def members_are_listed(section: str, things: dict[str, object], *, in_package: bool) -> None:

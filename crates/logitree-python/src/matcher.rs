@@ -278,7 +278,7 @@ impl PyMatcher {
         self.fork(py)
     }
 
-    /// Back to the state it was born with.
+    /// Returns to the state in which it was made.
     fn reset(&mut self) {
         self.inner.reset();
     }

@@ -14,8 +14,8 @@ use crate::vocabulary::{token_id, PyVocabulary};
 
 /// The tokenizer of a vocabulary: a text to the tokens that the model was trained on.
 ///
-/// Read are byte-pair encodings, SentencePiece models with scores, and of a GGUF unigram models and WordPiece; any other kind is a
-/// VocabularyError when it is loaded. Immutable; shared between threads.
+/// It reads byte-pair encodings and SentencePiece models with scores, from a GGUF unigram models and WordPiece too; another kind is
+/// a VocabularyError when it is loaded. Immutable; shared between threads.
 #[pyclass(frozen, name = "Tokenizer", module = "logitree")]
 pub struct PyTokenizer(pub Arc<Tokenizer>);
 
@@ -68,7 +68,7 @@ impl PyTokenizer {
     /// Whether `tokens` are what the tokenizer gives for their bytes, without a space in front.
     ///
     /// Each run of text between control, end and user-defined tokens is taken by itself. Bytes that are no UTF-8 have no
-    /// canonical spelling, nor has any text where the tokenizer changes texts (below).
+    /// canonical spelling, nor has any text where the tokenizer changes texts (see `canonical`).
     fn is_canonical(&self, py: Python<'_>, tokens: Vec<i64>) -> PyResult<bool> {
         let tokens: Vec<TokenId> = tokens.into_iter().map(token_id).collect::<PyResult<_>>()?;
         Ok(py.detach(|| self.0.is_canonical(&tokens)))

@@ -454,6 +454,7 @@ class CatalogueConstraint(_core.Constraint):
 
     def __init__(self, catalogue: Catalogue, **options: Any) -> None:
         self.catalogue = catalogue
+        """The catalogue."""
         self._options = {name: value for name, value in options.items() if value is not None}
 
     def matcher(self, vocabulary: _core.Vocabulary) -> _core.Matcher:

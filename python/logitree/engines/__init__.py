@@ -108,7 +108,7 @@ def cache_info() -> dict[str, dict[str, int]]:
 
 
 def clear_caches() -> None:
-    """Forgets what `cache_info` counts. What a vocabulary keeps `Vocabulary.clear_bindings` forgets."""
+    """Forgets what `cache_info` counts. `Vocabulary.clear_bindings` forgets what a vocabulary keeps."""
     from .._spelling import clear_caches
 
     clear_caches()

@@ -134,7 +134,7 @@ class CachedEngine(Engine):
         return CachedSession(self._cached)
 
     def batch_session(self, rows: int | None, tokens: int | None = None, *, forks: bool = False) -> Session:
-        """Rows with a cache each, evaluated in turns; docs of `Engine.batch_session`."""
+        """Rows with a cache each, evaluated in turns; see `Engine.batch_session`."""
         if forks or rows is None:
             return super().batch_session(rows, tokens, forks=forks)
         return InTurns(lambda: CachedSession(self._new_cache()), rows)

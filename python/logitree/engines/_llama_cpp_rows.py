@@ -129,7 +129,7 @@ class LlamaRows(Session):
             return logits
 
     def reorder(self, parents: npt.ArrayLike) -> None:
-        """Forks and drops rows; docs of `Session.reorder`."""
+        """Forks and drops rows; see `Session.reorder`."""
         with self._engine._lock:
             cells, rows = self._open()
             old = checked_parents(parents, len(rows), self._most)

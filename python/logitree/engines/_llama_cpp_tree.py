@@ -22,7 +22,7 @@ SEQUENCES = 64
 def tree_logits(
     engine: LlamaCpp, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
 ) -> Evaluated:
-    """The logits after the prompt that the engine's own context holds, and each node; docs of `Engine.tree_logits`."""
+    """The logits after the prompt that the engine's own context holds, and each node; see `Engine.tree_logits`."""
     checked_tokens(tokens, engine._main.n_vocab)
     session = engine.session()
     reused, passes = session.begin(prompt), 0

@@ -68,7 +68,7 @@ class TokenizerEngine(Engine):
         return self.encode_chat(messages)
 
     def encode_chat(self, messages: Messages, *, tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
-        """The tokens of a chat by the tokenizer's template; docs of `Engine.encode_chat`."""
+        """The tokens of a chat by the tokenizer's template; see `Engine.encode_chat`."""
         tokenizer = self._tokenizer()
         read = read_messages(messages)
         shown = {"tools": list(tools)} if tools else {}

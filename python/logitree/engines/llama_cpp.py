@@ -100,7 +100,7 @@ class LlamaCpp(Engine):
     beam_rows: int
     """The most rows of one session with forks."""
     batch_rows: int
-    """The most rows of one session without."""
+    """The most rows of one session without forks."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class LlamaCpp(Engine):
         return self.encode_chat(messages)
 
     def encode_chat(self, messages: Messages, *, tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
-        """The tokens of a chat by the model's template; docs of `Engine.encode_chat`."""
+        """The tokens of a chat by the model's template; see `Engine.encode_chat`."""
         template = self.chat_template
         if template is None:
             help = "give the whole prompt as text with chat=False"
@@ -282,7 +282,7 @@ class LlamaCpp(Engine):
         self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
     ) -> Evaluated:
         """All in one batch as far as it holds them; where the context has one sequence only (an adopted `Llama`), by
-        rows that fork. Docs of `Engine.tree_logits`."""
+        rows that fork. See `Engine.tree_logits`."""
         if self._sequences > 1:
             return tree_logits(self, prompt, parents, tokens, read)
         if not self._can_truncate:

@@ -50,8 +50,11 @@ class ResponseConstraint(Constraint):
         self.required = tool_choice not in ("auto", "none")
         """Whether there is at least one call."""
         self.parallel = parallel and tool_choice in ("auto", "required")
+        """Whether there may be several calls."""
         self.reasoning = reasoning
+        """What was asked for of reasoning, as of `Protocol.constraint`."""
         self.options = {"numbers": "plain", **(options or {})}
+        """Those of `Grammar.json_schema` for the arguments."""
         if self.tools and protocol.calls is None:
             raise error(ConstraintError, f"{protocol} has no tool calls", help="leave tools out")
         if not isinstance(reasoning, bool | int | None) or (reasoning or 0) < 0:

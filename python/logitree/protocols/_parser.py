@@ -63,6 +63,7 @@ class Parser(CallReading):
             marks, has_tokens=vocabulary is not None, tools=tools, bare=None if calls is None else bare(calls)
         )
         self.protocol = protocol
+        """The form that it reads."""
         self._answer_only = answer_only and not protocol.content
         """Whether content, once it has begun, is all that follows."""
         self._without = frozenset(without)

@@ -14,6 +14,7 @@ class Reasoning:
     """What the model wrote for itself."""
 
     text: str
+    """The text, without its markers."""
     raw: str
     """The text with its markers, and with what came between the part before and this one."""
     note: str = ""
@@ -25,6 +26,7 @@ class Content:
     """What the model wrote for the reader."""
 
     text: str
+    """The text, without markers."""
     raw: str
     """As of `Reasoning`."""
     note: str = ""
@@ -36,6 +38,7 @@ class ToolCall:
     """One call of a tool."""
 
     name: str
+    """The tool's name."""
     arguments: Mapping[str, Any]
     """By name. Of a tool that is a function or a type, the values that its types say: members of enums, dates, models.
     Otherwise, and without the tools, what JSON has."""
@@ -48,6 +51,7 @@ class ToolCall:
 
 
 Part = Reasoning | Content | ToolCall
+"""A part of a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class PartStart:
     index: int
     """Its place among the parts of the response, from 0."""
     kind: Kind
+    """"reasoning", "content" or "tool_call"."""
     name: str | None = None
     """The tool's name; None for other parts."""
 
@@ -66,7 +71,9 @@ class PartText:
     """A piece of a part: text that is certain, or for a tool call its arguments as the model writes them."""
 
     index: int
+    """The part's place, as of `PartStart`."""
     text: str
+    """The piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +81,13 @@ class PartEnd:
     """A part is complete. What began as a tool call and breaks off is `Content` here: `part` has the last word."""
 
     index: int
+    """The part's place, as of `PartStart`."""
     part: Part
+    """The part as a whole."""
 
 
 PartEvent = PartStart | PartText | PartEnd
+"""What a parser gives while it reads, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +95,7 @@ class Response:
     """A whole response in parts."""
 
     parts: tuple[Part, ...]
+    """Reasoning, content and calls in their order."""
     tail: str = ""
     """What came after the last part: white space, the end of a section, the end of the turn."""
     answer: Any = None

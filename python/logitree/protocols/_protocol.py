@@ -31,7 +31,9 @@ class Block:
     """A text between two markers."""
 
     begin: str
+    """The marker before the text."""
     end: str
+    """The marker after the text."""
     after: str = ""
     """What follows the end and belongs to neither side. Of white space a model may write less, or none."""
     before: str = ""
@@ -106,13 +108,19 @@ class Calls:
     trigger: str
     """With what calls begin, wherever it occurs: the first characters of `begin` and `head`."""
     head: str
+    """What comes before the name."""
     middle: str
+    """What comes between the name and the arguments."""
     tail: str
+    """What comes after the arguments."""
     before: str = ""
     """White space between what precedes calls and `begin`."""
     begin: str = ""
+    """What comes before the first call."""
     end: str = ""
+    """What comes after the last call."""
     separator: str = ""
+    """What comes between two calls."""
     pairs: Pairs | None = None
     """How arguments are written; None: as a JSON object."""
     keywords: bool = False
@@ -163,14 +171,17 @@ class Protocol:
     """
 
     name: str
+    """The form's name, as `named` takes it."""
     models: tuple[str, ...]
     """Models that write it."""
     markers: tuple[str, ...]
     """Texts that are tokens of their own in the vocabularies of these models."""
     reasoning: Block | None = None
+    """How reasoning is written; None: there is none."""
     content: tuple[Block, ...] = ()
     """The frames of content, the answer's first; empty: content has no markers."""
     calls: Calls | None = None
+    """How tool calls are written; None: there are none."""
     frame: Block | None = None
     """What a model may write round all that follows the reasoning."""
     joint: str = ""

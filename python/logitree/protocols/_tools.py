@@ -22,7 +22,9 @@ class Tool:
     """A tool: its name, and the JSON Schema of its arguments as JSON text."""
 
     name: str
+    """The tool's name."""
     schema: str
+    """The JSON Schema of its arguments, as text."""
     source: Any = field(default=None, compare=False, repr=False)
     """What the caller described it by, where that is a type or a function: what its arguments are converted by."""
 

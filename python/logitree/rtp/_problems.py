@@ -20,6 +20,7 @@ class Problem:
     place: str
     """A variable, or a JSON pointer and the file that it is in: `/combo_token_size in rtp.json`."""
     message: str
+    """What is wrong."""
     help: str = ""
     """The way out."""
 

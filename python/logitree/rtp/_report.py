@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 BEYOND = "candidate beyond the vocabulary"
+"""The kind of a finding: a candidate whose id the vocabulary does not have."""
 FirstKey = Literal["start", "path", "none"]
 
 
@@ -18,6 +19,7 @@ class Finding:
     "duplicate candidate", "duplicate key", "end at the start", "key that is no path", "prefix_dict beside
     prefix_weight_dict", "unknown field", "unreachable key", "weight of no candidate", "weight of the end"."""
     count: int
+    """How often."""
     first: str
     """Where, as a JSON pointer."""
 
@@ -33,11 +35,13 @@ class Report:
     """The key of the first step: "start" is the start id alone, as RTP-LLM's code has it; "path" is `{start}_{t0}`, as
     its documentation says (the first tokens are then those of such keys); "none": there is neither."""
     keys: int
+    """Keys of the file."""
     items: int
     """Items; the empty one, if it exists, included."""
     errors: int
     """Candidates that can be generated but have no key: they lead to the error state and are no items."""
     findings: tuple[Finding, ...]
+    """What was found, by kind."""
 
     def count(self, kind: str) -> int:
         """How often something was found, 0 if never."""

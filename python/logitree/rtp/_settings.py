@@ -199,7 +199,9 @@ class _Settings:
     """`enabled`: the output begins inside a thought. `adaptive`: inside one if the prompt has begun it, and the model
     may begin one itself."""
     think_start_tag: str = _of("<think>\n", TAG, "THINK_START_TAG", request=False)
+    """The text that begins a thought."""
     think_end_tag: str = _of("</think>\n\n", TAG, "THINK_END_TAG", request=False)
+    """The text that ends a thought."""
     begin_think_token_ids: tuple[int, ...] = _of((), IDS)
     """The begin as token ids, instead of the tag."""
     end_think_token_ids: tuple[int, ...] = _of((), IDS)
@@ -207,9 +209,13 @@ class _Settings:
     max_thinking_tokens: int = _of(32_000, WHOLE)
     """The budget of a thought in tokens; 0: thoughts are not constrained."""
     json_schema: str | None = _grammar_of("json_schema")
+    """The grammar as a JSON Schema."""
     regex: str | None = _grammar_of("regex")
+    """The grammar as a regular expression."""
     ebnf: str | None = _grammar_of("ebnf")
+    """The grammar in XGrammar's EBNF."""
     structural_tag: str | None = _grammar_of("structural_tag")
+    """The grammar as a structural tag."""
     constrained_json_disable_any_whitespace: bool = _of(
         False, FLAG, "CONSTRAINED_JSON_DISABLE_ANY_WHITESPACE", request=False
     )
@@ -221,12 +227,17 @@ class _Settings:
     combo_token_size: int = _of(0, _whole(0, MAX_COMBO))
     """Tokens of a recommended item; 0: no recommendation."""
     banned_combo_token_ids: tuple[tuple[int, ...], ...] = _of((), COMBOS)
+    """Items that may not come, as their tokens."""
     enable_cross_sequence_ban: bool = _of(False, FLAG)
+    """Whether rows keep away from each other's items."""
     cross_seq_diverge_start_combo: int = _of(0, WHOLE)
     """From how many completed items on the later rows mask their largest logits where an item begins."""
     num_beams: int = _of(1, ROWS)
+    """Beams of a request; 1: it is sampled."""
     variable_num_beams: tuple[int, ...] = _of((), BEAMS)
+    """Beams after each step, instead of `num_beams`."""
     num_return_sequences: int = _of(0, _whole(0, MAX_ROWS))
+    """Sequences of a request; 0: one."""
     eos_token_id: tuple[int, ...] = _of((), IDS)
     """What ends a sequence; empty: the vocabulary's ends of generation."""
 

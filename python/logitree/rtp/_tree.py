@@ -34,6 +34,7 @@ class RtpTree:
         self.sep = document.sep
         """What joins the ids of a key."""
         self.report = report
+        """What was seen in the file."""
         self.prefix = prefix
         """The tree with all that can be generated: what leads to the error state has the item number 2**64 - 1, a key
         without a candidate in the vocabulary 2**64 - 2; items are numbered from 0, by length."""

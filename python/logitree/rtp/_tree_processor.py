@@ -22,6 +22,7 @@ class TreeProcessor(Processor):
 
     def __init__(self, tree: RtpTree, rows: int = 1) -> None:
         self.tree = tree
+        """What rows may generate."""
         self._states = np.full(checked_rows(rows), tree.walk.start, np.int64)
         self._statuses = [tree.status()] * rows
         self._errors = bool(tree.report.errors)

@@ -76,7 +76,7 @@ def application(
 
     Raises:
         ValueError: places below 1, or an empty key.
-        FileError, CatalogueError: an index cannot be read.
+        FileError, PayloadError: an index cannot be read.
         EngineError: the engine has no memory for so many rows.
     """
     if places < 1:

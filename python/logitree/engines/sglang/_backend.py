@@ -78,6 +78,7 @@ class LogitreeBackend(BaseGrammarBackend):  # type: ignore[misc]
     def __init__(self, compiler: Callable[..., Compiler]) -> None:
         super().__init__()
         self.cache = _Cache()
+        """The grammars of recent requests, as SGLang keeps them."""
         self._new_compiler = compiler
         self._compiler = self._framing = compiler()
 

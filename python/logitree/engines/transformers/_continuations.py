@@ -21,7 +21,7 @@ _MOST_LOGITS = 1 << 26
 def tree_logits(
     engine: Transformers, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
 ) -> Evaluated:
-    """The logits after a prompt and each node; docs of `Engine.tree_logits`.
+    """The logits after a prompt and each node; see `Engine.tree_logits`.
 
     Rows are padded on the right, which no token before sees. Models whose caches are more than plain attention evaluate
     one node after the other.

@@ -136,7 +136,7 @@ class Transformers(CachedEngine, TokenizerEngine):
     def tree_logits(
         self, prompt: Sequence[int], parents: Sequence[int], tokens: Sequence[int], read: Read
     ) -> Evaluated:
-        """In one pass after the prompt's, with a row for each leaf; docs of `Engine.tree_logits`."""
+        """In one pass after the prompt's, with a row for each leaf; see `Engine.tree_logits`."""
         return tree_logits(self, prompt, parents, tokens, read)
 
     def lens(self, tokens: Sequence[int], top: int = 5) -> Layers:

@@ -20,7 +20,7 @@ up in another order."""
 
 
 def layers(runner: Runner, cache: ModelCache, tokens: Sequence[int], top: int) -> Layers:
-    """What each layer would say comes after these tokens; docs of `Engine.lens`. `cache`: an empty one."""
+    """What each layer would say comes after these tokens; see `Engine.lens`. `cache`: an empty one."""
     torch = import_torch()
     if len(tokens) > 1:
         cache.append(tokens[:-1])

@@ -71,7 +71,7 @@ class TransformersRows(Session):
             self._cache.forget(row)
 
     def reorder(self, parents: npt.ArrayLike) -> None:
-        """Copies the parents' rows of the cache; docs of `Session.reorder`.
+        """Copies the parents' rows of the cache; see `Session.reorder`.
 
         Raises:
             EngineError: the session has no rows, or the model keeps no cache that can be reordered.

@@ -83,6 +83,7 @@ class LogitreeGrammar(StructuredOutputGrammar):  # type: ignore[misc]
 
     def __init__(self, backend: LogitreeBackend, matcher: _core.Matcher, ends: Collection[int]) -> None:
         self.matcher = matcher
+        """Where the output is."""
         self._backend, self._ends = backend, ends
         self._is_over = False
         """An end token was taken: nothing is masked, and nothing that follows counts."""
