@@ -191,7 +191,7 @@ def repeat(part: Any, min: int = 0, max: int | None = None) -> Composed:
         _check_count("max", max)
         if max < min:
             message = f"repeated at least {min} times and at most {max} times"
-            raise error(_core.ConstraintError, message, help="the most is not less than the least")
+            raise error(_core.ConstraintError, message, help="give a max that is at least min")
     return Composed("repeat", [constraint_of(part)], (min, max))
 
 

@@ -183,7 +183,11 @@ def _constraint(name: str, value: Any, catalogues: Mapping[str, str]) -> Constra
         return read_form(value, files=catalogues)
     if not isinstance(value, Mapping) or len(value) != 1:
         help = 'give one of {"json": ...}, {"regex": ...}, {"choice": [...]}, {"grammar": ...}'
-        raise error(_core.ConstraintError, f"{value!r:.60} has not one field", help=help)
+        raise error(
+            _core.ConstraintError,
+            f"{value!r:.60} has {len(value) if isinstance(value, Mapping) else 'no'} fields, and one is needed",
+            help=help,
+        )
     ((kind, spec),) = value.items()
     if kind == "json":
         return read_json(spec, "bounded") if isinstance(spec, str) else _schema(spec)

@@ -439,7 +439,9 @@ class Service:
         """Prompts as llama.cpp takes them, and whether they are a list: a list of tokens and texts is one prompt."""
         if isinstance(given, list) and any(self._is_token(part) for part in given):
             if not all(self._is_token(part) or isinstance(part, str) for part in given):
-                raise RequestError("prompt: one of tokens has only tokens and texts in it", "prompt")
+                raise RequestError(
+                    "prompt: a list with token ids may have token ids and texts in it, and nothing else", "prompt"
+                )
             return [[token for part in given for token in self._parts(part)]], False
         return self._prompts(given), isinstance(given, list)
 

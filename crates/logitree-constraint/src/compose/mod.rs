@@ -163,9 +163,7 @@ impl Composition {
     pub fn repeat(&self, min: u32, max: Option<u32>) -> Result<Composition> {
         if let Some(max) = max.filter(|&max| max < min) {
             let message = format!("repeated at least {min} times and at most {max} times");
-            return Err(
-                Error::new(ErrorKind::Constraint, message).help("the most is not less than the least")
-            );
+            return Err(Error::new(ErrorKind::Constraint, message).help("give a max that is at least min"));
         }
         Composition::new(Kind::Repeat { of: self.clone(), min, max })
     }

@@ -137,9 +137,7 @@ impl Grammar {
     pub fn repeat(&self, min: u32, max: Option<u32>) -> Result<Grammar> {
         if let Some(max) = max.filter(|&max| max < min) {
             let message = format!("repeated at least {min} times and at most {max} times");
-            return Err(
-                Error::new(ErrorKind::Constraint, message).help("the most is not less than the least")
-            );
+            return Err(Error::new(ErrorKind::Constraint, message).help("give a max that is at least min"));
         }
         Grammar::new(NodeKind::Repeat { of: self.clone(), min, max })
     }

@@ -48,7 +48,7 @@ impl Random {
     pub fn seek(&mut self, n: u64) -> Result<()> {
         if self.seed.generator != Generator::Philox && n > FARTHEST {
             let message = format!("number {n} of {} is too far", self.seed.generator.name());
-            return Err(Error::new(ErrorKind::State, message).help("philox goes anywhere in no time"));
+            return Err(Error::new(ErrorKind::State, message).help("philox reaches any position in one step"));
         }
         self.words.seek(n.saturating_mul(self.each()));
         Ok(())

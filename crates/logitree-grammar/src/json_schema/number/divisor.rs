@@ -22,10 +22,8 @@ const SCIENTIFIC: (u64, u32) = (40, 6);
 pub(super) fn divisor(text: &str) -> Result<Decimal> {
     let value = Decimal::read_bounded(text)?;
     if !value.is_positive() {
-        let message = format!("{} has no multiples to speak of", shown(text));
-        return Err(
-            Error::new(ErrorKind::Constraint, message).help("multiples are of something greater than 0")
-        );
+        let message = format!("multiples of {}", shown(text));
+        return Err(Error::new(ErrorKind::Constraint, message).help("give a number greater than 0"));
     }
     Ok(value)
 }
