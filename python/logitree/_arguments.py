@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,8 +32,8 @@ _USUAL = ("max_tokens", "stop", "seed", "temperature", "top_k", "top_p", "min_p"
 class GenerateOptions(SamplingParams, total=False):
     """The keywords of `generate`, for signatures that pass them on (`**options: Unpack[GenerateOptions]`)."""
 
-    chain: _core.Chain | None
-    """The samplers; None: llama.cpp's own chain of the sampling parameters."""
+    chain: _core.Chain | Sequence[_core.Chain] | None
+    """The samplers, or one chain for each prompt; None: llama.cpp's own chain of the sampling parameters."""
     seed: int | Sequence[int | None] | None
     """Of the draws, 0 to 2**32 - 1; a list has one for each prompt. None or -1 draws one."""
     max_tokens: int | None
@@ -194,6 +195,31 @@ def read_seeds(seed: Any, rows: int, answers: int | None) -> list[int | None]:
     return [(first + at) % 2**32 if first < 2**32 else first + at for at in range(rows)]
 
 
+def read_chains(
+    chain: _core.Chain | Sequence[_core.Chain] | None,
+    seeds: Sequence[int | None],
+    answers: int | None,
+    sampling: Mapping[str, Any],
+) -> list[tuple[_core.Chain, int | None]]:
+    """A chain for each row, and its seed: drawn if none is given. Several answers of one chain are its sequences."""
+    if chain is None:
+        drawn = [secrets.randbelow(2**32) if seed is None else seed for seed in seeds]
+        return [(_core.Chain.llama_cpp(seed=seed, **sampling), seed) for seed in drawn]
+    given = [*sampling, *(["seed"] if any(seed is not None for seed in seeds) else [])]
+    if given:
+        raise error(_core.SamplingError, f"both a chain and {', '.join(given)}", help="put them into the chain")
+    rows = len(seeds)
+    if isinstance(chain, _core.Chain):
+        chains = [chain] * rows if answers is None else [chain, *chain.sequences(rows)[1:]]
+    elif len(chain) == rows:
+        chains = list(chain)
+    else:
+        of = "prompts" if answers is None else "answers"
+        message = f"{len(chain)} chains for {rows} {of}"
+        raise error(_core.SamplingError, message, help="give one for each, or one for all")
+    return [(one, one.seed) for one in chains]
+
+
 def _seed(seed: Any) -> int | None:
     """A seed; None for None and -1, which llama.cpp's tools take as "draw one"."""
     if seed is None:
@@ -235,8 +261,10 @@ def check_kinds(
     **_: Any,
 ) -> None:
     """A TypeError where something else is given for a chain, a switch or a function."""
-    if chain is not None and not isinstance(chain, _core.Chain):
-        raise TypeError(f'chain is {_shown(chain)}: give a Chain, such as Chain.parse("top_k;temp") or Chain.greedy()')
+    for one in chain if isinstance(chain, list | tuple) else () if chain is None else (chain,):
+        if not isinstance(one, _core.Chain):
+            help = 'give a Chain, such as Chain.parse("top_k;temp") or Chain.greedy()'
+            raise TypeError(f"chain is {_shown(one)}: {help}")
     for name, value, help in (
         ("chat", chat, "True, False, or None for the model's template where there is one"),
         ("force", force, "True or False"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
@@ -13,6 +12,7 @@ from ._arguments import (
     check_kinds,
     check_limit,
     read_answers,
+    read_chains,
     read_logprobs,
     read_max_tokens,
     read_seeds,
@@ -97,7 +97,7 @@ def generate(
     prompt: Any,
     constraint: Any = None,
     *,
-    chain: _core.Chain | None = None,
+    chain: _core.Chain | Sequence[_core.Chain] | None = None,
     seed: int | Sequence[int | None] | None = None,
     n: int | None = None,
     max_tokens: int | None = 256,
@@ -129,7 +129,9 @@ def generate(
         constraint: what the output must be: a `Constraint`, or a value that means one (a list of texts, a type, a
             pydantic model, a JSON Schema, a function, ...); docs/interface.md has the table. With several prompts a
             list of constraints gives each its own; a list of texts or numbers is one constraint for all.
-        chain: the samplers, copied; None makes llama.cpp's own chain of `seed` and `sampling`.
+        chain: the samplers, copied; None makes llama.cpp's own chain of `seed` and `sampling`. With several prompts a
+            list gives each its own; one is used for each, as if it ran alone. With `n` answer i has sequence i of its
+            seed (`Chain.sequences`).
         seed: 0 to 2**32 - 1; None or -1 draws one, reported as `Stats.seed`. With several prompts a list gives each
             its own; one number is used for each, as if it ran alone.
         n: so many answers to the one prompt, as `Generations`. Answer i has the seed `seed` + i, or one that is drawn.
@@ -206,7 +208,7 @@ def prepare(
     prompt: Any,
     constraint: Any = None,
     *,
-    chain: _core.Chain | None = None,
+    chain: _core.Chain | Sequence[_core.Chain] | None = None,
     seed: int | Sequence[int | None] | None = None,
     n: int | None = None,
     max_tokens: int | None = 256,
@@ -234,7 +236,7 @@ def prepare(
     constraints = _each_constraint(constraint, len(prompts)) if several else [constraint] * len(prompts)
     seeds = read_seeds(seed, len(prompts), answers)
     read = [None if one is None else constraint_of(one) for one in constraints]
-    chains = [_chain(chain, one, sampling) for one in seeds]
+    chains = read_chains(chain, seeds, answers, sampling)
     options = Options(read_max_tokens(max_tokens), on_limit, force, trace, on_step, spelled, read_logprobs(logprobs))
     engine = open_engine(model)
     tokens = [checked_prompt(encoded(engine, one, chat), engine) for one in prompts]
@@ -265,18 +267,6 @@ def _each_constraint(constraint: Any, n: int) -> list[Any]:
         message = f"{len(constraint)} constraints for {n} prompts"
         raise error(_core.ConstraintError, message, help="give one for each prompt, or one for all")
     return list(constraint)
-
-
-def _chain(chain: _core.Chain | None, seed: int | None, sampling: Mapping[str, Any]) -> tuple[_core.Chain, int | None]:
-    """The chain of one row and its seed, drawn if none was given."""
-    if chain is not None:
-        given = [*sampling, *(["seed"] if seed is not None else [])]
-        if given:
-            raise error(_core.SamplingError, f"both a chain and {', '.join(given)}", help="put them into the chain")
-        return chain, chain.seed
-    if seed is None:
-        seed = secrets.randbelow(2**32)
-    return _core.Chain.llama_cpp(seed=seed, **sampling), seed
 
 
 def encoded(engine: Engine, prompt: Any, chat: bool | None) -> list[int]:

@@ -54,6 +54,8 @@ def _id(value: Any) -> str:
         ({"on_limit": "stop"}, lt.ConstraintError, "on_limit is 'stop'"),
         ({"temp": 1.0, "temperature": 1.0}, lt.SamplingError, "temperature and temp are the same parameter"),
         ({"max_tokens": -1}, lt.LimitError, "max_tokens is -1"),
+        ({"n": 3, "chain": [lt.Chain.greedy()]}, lt.SamplingError, "1 chains for 3 answers; give one for each"),
+        ({"chain": [lt.Chain.greedy(), 3]}, TypeError, "chain is 3"),
         ({"chain": lt.Chain.greedy(), "seed": 3}, lt.SamplingError, "both a chain and seed"),
         ({"constraint": []}, lt.ConstraintError, "nothing to choose from"),
         ({"constraint": object()}, TypeError, "type object means no constraint: give a constraint, a list of texts"),

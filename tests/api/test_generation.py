@@ -234,6 +234,24 @@ def test_several_prompts_give_what_each_gives_alone() -> None:
     assert len(same[:1]) == 1
 
 
+def test_chains_are_one_for_each_prompt_or_sequences_of_one() -> None:
+    def chain(seed: int) -> lt.Chain:
+        return lt.Chain([lt.samplers.temp(3.0), lt.samplers.dist(seed)])
+
+    pattern = lt.Grammar.regex("[a-z]{12}")
+    each = lt.generate(ENGINE, ["a", "a", "b"], pattern, chain=[chain(1), chain(2), chain(1)])
+    alone = [lt.generate(ENGINE, p, pattern, chain=chain(s)).text for p, s in (("a", 1), ("a", 2), ("b", 1))]
+    assert each.texts == alone
+    assert alone[0] != alone[1]
+    answers = lt.generate(ENGINE, "a", pattern, n=3, chain=chain(1))
+    assert answers.texts == [lt.generate(ENGINE, "a", pattern, chain=one).text for one in chain(1).sequences(3)]
+    assert answers[0].text == alone[0]
+    assert len(set(answers.texts)) == 3
+    assert [one.stats.seed for one in answers] == [1, 2, 3]
+    with pytest.raises(lt.SamplingError, match="2 chains for 3 prompts; give one for each, or one for all"):
+        lt.generate(ENGINE, ["a", "b", "c"], chain=[chain(1)] * 2)
+
+
 def test_several_prompts_are_checked_at_the_call() -> None:
     with pytest.raises(lt.ConstraintError, match="3 constraints for 2 prompts"):
         lt.generate(ENGINE, ["a", "b"], [int, int, int])

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from ... import _renamed
 from ._continuous import continuous_batching
+from ._custom_generate import custom_generate
 from ._engine import Transformers
 from ._processor import ConstraintLogitsProcessor, ConstraintStoppingCriteria
 from ._rows import TransformersRows
@@ -16,6 +17,7 @@ __all__ = [
     "TransformersRows",
     "TreeLogitsProcessor",
     "continuous_batching",
+    "custom_generate",
     "prefix_allowed_tokens_fn",
 ]
 
