@@ -155,7 +155,7 @@ def generate(
             "fast_forward": text that is certain in the tokenizer's tokens, without asking the model, which may not be
             those that it would have picked. docs/tokenizer.md has the table, docs/speed.md what each costs and changes.
         drafter: proposes the next tokens (`logitree.speculation`), so that one forward pass decides several. Changes
-            the cost, not the output. Used for one prompt, by engines whose sessions can roll back.
+            the cost, not the output. Used while one prompt is decoded alone, by engines whose sessions can roll back.
         heal: take the last tokens of a prompt back where a longer token may begin in them, and let the model spell
             their text again, with what follows it; their text is no part of the output. None: of a text that ends in
             a space or tab, where no constraint or one of texts follows. True: of every text and of token ids, for a

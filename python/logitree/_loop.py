@@ -147,18 +147,20 @@ class Loop:
         """One forward pass over tokens that are proposed too: while the sampled tokens equal the proposed ones, the
         logits for the next token are there. Equal to one pass for each token. False: there is no proposal, or no room
         for it."""
-        active, room = self._active(), self._session.draft_room()
-        if len(active) != 1 or active[0][1].drafts is None or room <= 0 or len(self._places) > 1:
+        active = self._active()
+        if len(active) != 1 or active[0][1].drafts is None:
             return False
-        ((_, row),), drafts = active, active[0][1].drafts
-        if len(row.unseen) > self._grain:
+        ((at, row),), drafts = active, active[0][1].drafts
+        place = {"row": at} if len(self._places) > 1 else {}
+        room = self._session.draft_room(**place)
+        if room <= 0 or len(row.unseen) > self._grain:
             return False
         most = min(row.options.max_tokens - len(row.out) - 1, self._grain - 1, room - len(row.unseen))
         draft = drafts.propose(row.decoder, [*row.prompt, *row.out], most, len(row.unseen))
         if not draft:
             return False
         try:
-            rows = self._session.evaluate_all([*row.unseen, *draft], len(draft) + 1)
+            rows = self._session.evaluate_all([*row.unseen, *draft], len(draft) + 1, **place)
         except ContextFull:
             return False
         self._passed(row)
@@ -178,7 +180,7 @@ class Loop:
         except Exception as raised:
             row.fail(raised)
         if right < len(draft):
-            self._session.rollback(len(draft) - right)
+            self._session.rollback(len(draft) - right, **place)
         return True
 
     def _passed(self, row: Row) -> None:

@@ -124,3 +124,31 @@ def test_what_rows_may_not_do(own_engine: LlamaCpp) -> None:
     session.close()
     with pytest.raises(lt.EngineError, match="no rows"):
         session.evaluate_rows([[1], [2]])
+
+
+def test_all_logits_of_a_row_are_those_of_one_pass_each(own_engine: LlamaCpp) -> None:
+    """Whatever other slots hold, up to where logits depend on how tokens are put into passes."""
+    engine, rng = own_engine, random.Random(2)
+    words = [rng.randrange(300, 40_000) for _ in range(300)]
+    session = engine.batch_session(4, 4 * 128)
+    session.evaluate_rows([words[:30], words[40:90], words[100:103], []])
+    for row, held in ((1, 50), (2, 3), (1, 57), (0, 30)):
+        begin = {0: 0, 1: 40, 2: 100}[row]
+        tokens = words[begin : begin + held + 7]
+        slow = [alone(engine, [tokens[:held], *[[t] for t in tokens[held : held + n]]]).copy() for n in range(1, 8)]
+        room = session.draft_room(row)
+        rows = session.evaluate_all(tokens[held:], 7, row)
+        assert all(np.array_equal(a, b) for a, b in zip(rows, slow, strict=True))
+        assert session.draft_room(row) == room - 7
+        if row == 0:
+            continue
+        session.rollback(3, row)
+        assert np.array_equal(session.evaluate_all(tokens[-3:], 1, row)[0], slow[-1])
+    begun = session.begin(words[200:215], 3)
+    long = words[200:290]
+    assert np.array_equal(session.evaluate_all(long[begun:], 2, 3)[1], alone(engine, [long[:-2], long[-2:]]))
+    for last, match in ((0, "the logits of 0 of 2"), (3, "the logits of 3 of 2")):
+        with pytest.raises(lt.EngineError, match=match):
+            session.evaluate_all([5, 6], last, 0)
+    with pytest.raises(ContextFull):
+        session.evaluate_all([5] * (engine.n_ctx or 0), 1, 0)

@@ -309,3 +309,34 @@ def test_errors_are_the_client_s_own(api: Any) -> None:
     assert wrong.value.param == "response_format"
     with pytest.raises(openai.NotFoundError, match="there is no model 'other'"):
         api.chat.completions.create(model="other", messages=said("x"))
+
+
+def test_a_prediction_saves_passes_and_changes_nothing(
+    client: Any, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As OpenAI's predicted outputs; what passes cost here is left out, so that every proposal is tried."""
+    monkeypatch.setattr(engine, "pass_costs", None)
+    asked = {"messages": [{"role": "user", "content": "Count from 1 to 20."}], "max_tokens": 60, "temperature": 0}
+    plain = client.post("/v1/chat/completions", json=asked).json()
+    text = plain["choices"][0]["message"]["content"]
+    assert plain["usage"]["completion_tokens_details"]["accepted_prediction_tokens"] == 0
+    for content in (text, [{"type": "text", "text": text}], f"Something else. {text[10:]}"):
+        for sampled in ({}, {"temperature": 0.8, "seed": 3}):
+            before = client.post("/v1/chat/completions", json={**asked, **sampled}).json()
+            given = {**asked, **sampled, "prediction": {"type": "content", "content": content}}
+            made = client.post("/v1/chat/completions", json=given).json()
+            assert made["choices"][0]["message"] == before["choices"][0]["message"]
+            details = made["usage"]["completion_tokens_details"]
+            assert details["passes_saved"] >= details["accepted_prediction_tokens"]
+            if not sampled:
+                assert details["accepted_prediction_tokens"] > 20
+    both = client.post(
+        "/v1/chat/completions", json={**asked, "n": 2, "prediction": {"type": "content", "content": text}}
+    ).json()
+    assert [choice["message"]["content"] for choice in both["choices"]] == [text, text]
+    for wrong in ("text", {"type": "image"}, {"content": 3}, {"type": "content"}):
+        answer = client.post("/v1/chat/completions", json={**asked, "prediction": wrong})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == "prediction"
+    image = {"type": "content", "content": [{"type": "image_url", "image_url": {}}]}
+    assert client.post("/v1/chat/completions", json={**asked, "prediction": image}).status_code == 400

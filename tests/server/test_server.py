@@ -102,7 +102,7 @@ WRONG: list[tuple[str, Any, int, str | None, str]] = [
     (CHAT, {"messages": SAID, "grammar": "root ::= root"}, 400, None, "root"),
     (CHAT, {"messages": SAID, "grammar": "root ::= [a]", "json_schema": {}}, 400, "json_schema", "both"),
     (CHAT, {"messages": SAID, "structured_outputs": {"regex": "("}}, 400, "structured_outputs", "("),
-    (CHAT, {"messages": SAID, "structured_outputs": {}}, 400, "structured_outputs", "one field"),
+    (CHAT, {"messages": SAID, "structured_outputs": {}}, 400, "structured_outputs", "one is needed"),
     (
         CHAT,
         {"messages": SAID, "response_format": {"type": "catalogue", "index": "/etc/passwd"}},
@@ -124,7 +124,7 @@ WRONG: list[tuple[str, Any, int, str | None, str]] = [
     (CHAT, {"messages": SAID, "reasoning_effort": "none", "reasoning_budget": 1}, 400, "reasoning_budget", "both"),
     (TEXT, {"prompt": "x", "suffix": "y"}, 400, "suffix", "fills nothing in"),
     (TEXT, {"prompt": ["x"] * 65}, 400, "prompt", "at most 64"),
-    (LLAMA, {"prompt": [1, {}]}, 400, "prompt", "only tokens and texts"),
+    (LLAMA, {"prompt": [1, {}]}, 400, "prompt", "token ids and texts in it"),
     (LLAMA, {"prompt": []}, 400, "prompt", "give a text or token ids"),
     (LLAMA, {"prompt": "x", "n_probs": 21}, 400, "n_probs", "give 0 to 20"),
     ("/v1/classify", {"input": "x", "labels": []}, 400, "labels", "is empty"),

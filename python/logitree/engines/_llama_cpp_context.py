@@ -142,6 +142,7 @@ class Cells(Context):
         self.lib.llama_memory_clear(self.memory, True)
 
 
-def entries_of(sequence: int, begin: int, tokens: Sequence[int]) -> list[Entry]:
-    """Tokens of a sequence from a position on. The last asks for logits."""
-    return [(token, begin + i, (sequence,), i + 1 == len(tokens)) for i, token in enumerate(tokens)]
+def entries_of(sequence: int, begin: int, tokens: Sequence[int], last: int = 1) -> list[Entry]:
+    """Tokens of a sequence from a position on. The last ones ask for logits."""
+    asking = len(tokens) - last
+    return [(token, begin + i, (sequence,), i >= asking) for i, token in enumerate(tokens)]

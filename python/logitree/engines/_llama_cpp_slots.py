@@ -10,6 +10,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from .._errors import EngineError
 from ._llama_cpp_context import Cells, Sizes, entries_of
 from ._rows import checked_rows, common_prefix
@@ -89,17 +92,37 @@ class LlamaSlots(Session):
                 if more and row not in self._slot_of:
                     self._slot_of[row], _ = self._choose(cells, [])
             most = max(lengths[row] + len(more) for row, more in enumerate(new))
-            begun, self._cells = time.perf_counter(), None
-            if most > cells.sizes.cells:
-                cells = self._grown(cells)
-            active = [row for row, more in enumerate(new) if more]
-            self._close_gaps(cells, active)
-            passes, found = self._decoded(cells, new, sorted(active, key=self._slot_of.__getitem__))
-            self._cells = cells
-            engine.counters.forward_passes += passes
-            engine.counters.tokens_decoded += sum(map(len, new))
-            engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
-            return [found.get(row, NO_LOGITS) for row in range(count)]
+            found = self._evaluated(cells, most, new)
+            return [found[row][0] if row in found else NO_LOGITS for row in range(count)]
+
+    def evaluate_all(self, tokens: Sequence[int], last: int, row: int = 0) -> Sequence[Logits]:
+        """Appends tokens to one row; the logits after each of the last `last`, 1 to `n_batch`, at most all of them.
+
+        Raises:
+            ContextFull, TokenError, EngineError: as `evaluate_rows`.
+        """
+        engine = self._engine
+        if not 1 <= last <= min(len(tokens), engine.n_batch):
+            help = f"ask for 1 to {engine.n_batch} of those given"
+            raise EngineError(f"the logits of {last} of {len(tokens)} tokens", help=help)
+        with engine._lock:
+            cells = self._open()
+            if row not in self._slot_of:
+                self._slot_of[row], _ = self._choose(cells, [])
+            held = len(self._held[self._slot_of[row]])
+            (new,) = checked_rows([tokens], [held], 1, engine.n_ctx, cells.n_vocab)
+            each: list[list[int]] = [[] for _ in range(self._most)]
+            if len(new) > engine.n_batch:
+                each[row], new = new[:-last], new[-last:]
+                self._evaluated(cells, held + len(tokens), each)
+                cells = self._open()
+            each[row] = new
+            return list(self._evaluated(cells, held + len(tokens), each, last)[row])
+
+    def draft_room(self, row: int = 0) -> int:
+        """As that of a session of one row: the logits are the same to the bit."""
+        held = self._held[self._slot_of[row]] if row in self._slot_of else ()
+        return max(0, self._engine._alike - len(held)) if self._engine._can_truncate else 0
 
     def rollback(self, n: int, row: int = 0) -> None:
         """Forgets the last `n` tokens of a row.
@@ -121,6 +144,23 @@ class LlamaSlots(Session):
         self._slot_of.clear()
         if cells is not None:
             self._engine._keep_cells(cells)
+
+    def _evaluated(
+        self, cells: Cells, most: int, new: Sequence[Sequence[int]], last: int = 1
+    ) -> dict[int, npt.NDArray[np.float32]]:
+        """Appends tokens to rows, after which the longest has `most`: for each row that gets some the logits after its
+        last tokens, [last, V]."""
+        engine, begun, self._cells = self._engine, time.perf_counter(), None
+        if most > cells.sizes.cells:
+            cells = self._grown(cells)
+        active = [row for row, more in enumerate(new) if more]
+        self._close_gaps(cells, active)
+        passes, found = self._decoded(cells, new, sorted(active, key=self._slot_of.__getitem__), last)
+        self._cells = cells
+        engine.counters.forward_passes += passes
+        engine.counters.tokens_decoded += sum(map(len, new))
+        engine.counters.milliseconds += (time.perf_counter() - begun) * 1e3
+        return found
 
     def _open(self) -> Cells:
         """The context, if it can be used."""
@@ -187,26 +227,29 @@ class LlamaSlots(Session):
             slots = (slots - {moved}) | {target}
 
     def _decoded(
-        self, cells: Cells, new: Sequence[Sequence[int]], rows: Sequence[int]
-    ) -> tuple[int, dict[int, Logits]]:
+        self, cells: Cells, new: Sequence[Sequence[int]], rows: Sequence[int], last: int = 1
+    ) -> tuple[int, dict[int, npt.NDArray[np.float32]]]:
         """Evaluates the new tokens of these rows, which are in the order of their slots; how many batches it took, and
-        the logits after each row's last token."""
-        found: dict[int, Logits] = {}
+        the logits after each row's last tokens, [last, V]."""
+        found: dict[int, npt.NDArray[np.float32]] = {}
         self._clock += 1
-        groups = list(_groups(new, rows, cells.at_once, cells.n_batch))
+        groups, costs = list(_groups(new, rows, cells.at_once, cells.n_batch)), self._engine.pass_costs
         passes = 0
         for group in groups:
             entries = []
             for row in group:
                 slot = self._slot_of[row]
-                entries += entries_of(slot, len(self._held[slot]), new[row])
+                entries += entries_of(slot, len(self._held[slot]), new[row], last)
                 self._held[slot] += new[row]
                 self._used[slot] = self._clock
             size = self._engine.n_batch if len(group) == 1 else len(entries)
             for at in range(0, len(entries), size):
-                cells.decode(entries[at : at + size])
+                begun, part = time.perf_counter(), entries[at : at + size]
+                cells.decode(part)
                 passes += 1
-            logits = cells.block(len(group))
+                if costs is not None and len(group) == 1 and at + size >= len(entries):
+                    costs.add(len(part), last, time.perf_counter() - begun)
+            logits = cells.block(last * len(group)).reshape(len(group), last, -1)
             found.update(zip(group, logits.copy() if len(groups) > 1 else logits, strict=True))
         return passes, found
 

@@ -48,7 +48,9 @@ class OldSession(Session):
             found["begin"] = lambda tokens, row=0: session.begin(tokens)
         self.can_rollback = "rollback" in found
         if len(found.keys() & {"evaluate_all", "rollback"}) == 2 and getattr(session, "can_draft", True):
-            found["draft_room"] = lambda: room() if callable(room := getattr(session, "draft_room", 1 << 62)) else room
+            found["draft_room"] = lambda row=0: (
+                room() if callable(room := getattr(session, "draft_room", 1 << 62)) else room
+            )
         vars(self).update(found)
 
 

@@ -73,14 +73,15 @@ class Session:
         (only,) = tokens
         return [self.evaluate(only)]
 
-    def evaluate_all(self, tokens: Sequence[int], last: int) -> Sequence[Logits]:
-        """As `evaluate`, with the logits after each of the last `last` tokens, which must be those that `evaluate`
-        would give. Proposals are evaluated with it; see `draft_room`."""
+    def evaluate_all(self, tokens: Sequence[int], last: int, row: int = 0) -> Sequence[Logits]:
+        """As `evaluate` for a row, with the logits after each of the last `last` tokens, which must be those that
+        `evaluate` would give. Proposals are evaluated with it; see `draft_room`. `row` is given to sessions that have
+        several."""
         raise EngineError(f"a {type(self).__name__} gives the logits of the last token only")
 
-    def draft_room(self) -> int:
-        """How many more tokens `evaluate_all` may evaluate and `rollback` take back, at next to no cost and with the
-        logits that `evaluate` would give; 0: nothing is proposed."""
+    def draft_room(self, row: int = 0) -> int:
+        """How many more tokens of a row `evaluate_all` may evaluate and `rollback` take back, at next to no cost and
+        with the logits that `evaluate` would give; 0: nothing is proposed."""
         return 0
 
     def begin(self, tokens: Sequence[int], row: int = 0) -> int:
@@ -178,6 +179,18 @@ class InTurns(Session):
             raise ContextFull(full)
         self._made = kept
         return [made[row][1] if row in made else NO_LOGITS for row in range(len(tokens))]
+
+    def evaluate_all(self, tokens: Sequence[int], last: int, row: int = 0) -> Sequence[Logits]:
+        """As that of the row's session."""
+        return self._session(row).evaluate_all(tokens, last)
+
+    def draft_room(self, row: int = 0) -> int:
+        """As that of the row's session, where nothing waits for another row."""
+        return 0 if self._made else self._session(row).draft_room()
+
+    def rollback(self, n: int, row: int = 0) -> None:
+        """As that of the row's session."""
+        self._session(row).rollback(n)
 
     def close(self) -> None:
         """Closes the sessions."""

@@ -441,12 +441,12 @@ class LlamaSession(Session):
         """
         return self._evaluated(tokens, 0)[-1]
 
-    def draft_room(self) -> int:
+    def draft_room(self, row: int = 0) -> int:
         """How many more tokens can be evaluated before logits depend on the batch, which they do at once without flash
         attention; none in a recurrent model, which cannot take tokens back."""
         return max(0, self._engine._alike - len(self._tokens)) if self._engine._can_truncate else 0
 
-    def evaluate_all(self, tokens: Sequence[int], last: int) -> Sequence[Logits]:
+    def evaluate_all(self, tokens: Sequence[int], last: int, row: int = 0) -> Sequence[Logits]:
         """As `evaluate`, with the logits after each of the last `last` tokens: 1 to `n_batch`, at most all of them.
 
         The logits of a token are those that `evaluate` gives, to the bit on a CPU.

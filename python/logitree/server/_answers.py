@@ -96,6 +96,7 @@ class Answer(ABC):
             "completion_tokens_details": {
                 "reasoning_tokens": sum(one.reasoning_tokens for one in stats),
                 "passes_saved": sum(sum(one.passes_saved.values()) for one in stats),
+                "accepted_prediction_tokens": sum(one.passes_saved.get("drafted", 0) for one in stats),
             },
         }
 

@@ -66,6 +66,10 @@ def _options(limits: Limits) -> dict[str, Schema]:
         "stream": _BOOLEAN,
         "tokenization": {"enum": ["auto", "any", "canonical", "fast_forward"]},
         "on_limit": {"enum": ["keep", "close"], "description": "close: end with the shortest legal ending."},
+        "prediction": {
+            "type": "object",
+            "description": 'A text that the output may repeat: {"type": "content", "content": ...}.',
+        },
         "response_format": {"description": "OpenAI's formats, or the JSON form of any constraint (docs/c.md)."},
         "grammar": {"type": "string", "description": "GBNF."},
         "json_schema": {"description": "A JSON Schema."},

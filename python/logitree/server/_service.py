@@ -16,8 +16,10 @@ from .._loop import checked_prompt
 from .._row import Row
 from ..engines import ContextFull, Engine
 from ..engines._chat import MakeReader, Parts, respond, tools_asked
+from ..engines._messages import read_messages
 from ..engines._session import as_session
 from ..protocols import Protocol
+from ..speculation import NGramDrafter
 from . import _beams, _tools
 from ._answers import Answer, Chat, Chunk, Completion, LlamaCompletion, finite
 from ._fields import SAMPLING, Fields, RequestError, constraint_asked, renamed
@@ -366,8 +368,23 @@ class Service:
             "on_limit": on_limit,
             "logprobs": logprobs,
             "force": logprobs is None,
+            "drafter": self._drafter(fields.take("prediction")),
             **sampling,
         }
+
+    def _drafter(self, prediction: Any) -> NGramDrafter | None:
+        """What proposes the text that a request expects, as OpenAI's predicted outputs have it."""
+        if prediction is None:
+            return None
+        given = prediction if isinstance(prediction, Mapping) and prediction.get("type", "content") == "content" else {}
+        try:
+            (message,) = read_messages([{"role": "assistant", "content": given.get("content")}])
+        except TypeError:
+            raise RequestError(
+                f'prediction is {prediction!r:.60}: give {{"type": "content", "content": text}}', "prediction"
+            ) from None
+        tokenize = self.engine.tokenize
+        return None if tokenize is None else NGramDrafter(sources=[tokenize(message["content"])])
 
     def _reasoning(self, fields: Fields) -> int | None:
         """The most tokens of reasoning that a chat may have; None: any number."""
