@@ -384,7 +384,10 @@ class Service:
                 f'prediction is {prediction!r:.60}: give {{"type": "content", "content": text}}', "prediction"
             ) from None
         tokenize = self.engine.tokenize
-        return None if tokenize is None else NGramDrafter(sources=[tokenize(message["content"])])
+        if tokenize is None:
+            return None
+        # No output is longer than the context.
+        return NGramDrafter(sources=[tokenize(message["content"])[: self.engine.n_ctx]])
 
     def _reasoning(self, fields: Fields) -> int | None:
         """The most tokens of reasoning that a chat may have; None: any number."""
