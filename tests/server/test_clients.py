@@ -18,7 +18,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from logitree import _generate
+from logitree import _arguments
 from logitree.engines import Engine
 from servers import serving
 
@@ -39,7 +39,7 @@ def address(engine: Engine) -> Iterator[str]:
     """The base URL of a server of SmolLM2, which draws seeds 0, 1, ... for requests that have none."""
     with pytest.MonkeyPatch.context() as patch, serving(engine, places=4) as client:
         numbers = itertools.count()
-        patch.setattr(_generate, "secrets", SimpleNamespace(randbelow=lambda _: next(numbers)))
+        patch.setattr(_arguments, "secrets", SimpleNamespace(randbelow=lambda _: next(numbers)))
         yield f"{str(client.base_url).rstrip('/')}/v1"
 
 
