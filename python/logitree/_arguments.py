@@ -210,7 +210,7 @@ def read_chains(
         raise error(_core.SamplingError, f"both a chain and {', '.join(given)}", help="put them into the chain")
     rows = len(seeds)
     if isinstance(chain, _core.Chain):
-        chains = [chain] * rows if answers is None else [chain, *chain.sequences(rows)[1:]]
+        chains = [chain] * rows if answers is None else chain.sequences(rows)
     elif len(chain) == rows:
         chains = list(chain)
     else:

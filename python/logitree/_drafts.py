@@ -79,6 +79,11 @@ class Drafts:
         self._expected: deque[tuple[int, _Rate]] = deque()
         """The tokens that were expected to come next, those too that were not worth proposing."""
 
+    @property
+    def has_drafter(self) -> bool:
+        """Whether more is proposed than text that is certain."""
+        return self._draft is not None
+
     def accept(self, tokens: Sequence[int]) -> None:
         """Takes tokens of the output."""
         for token in tokens:

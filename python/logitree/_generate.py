@@ -131,7 +131,7 @@ def generate(
             list of constraints gives each its own; a list of texts or numbers is one constraint for all.
         chain: the samplers, copied; None makes llama.cpp's own chain of `seed` and `sampling`. With several prompts a
             list gives each its own; one is used for each, as if it ran alone. With `n` answer i has sequence i of its
-            seed (`Chain.sequences`).
+            seed, from the initial state (`Chain.sequences`).
         seed: 0 to 2**32 - 1; None or -1 draws one, reported as `Stats.seed`. With several prompts a list gives each
             its own; one number is used for each, as if it ran alone.
         n: so many answers to the one prompt, as `Generations`. Answer i has the seed `seed` + i, or one that is drawn.

@@ -246,6 +246,11 @@ def test_chains_are_one_for_each_prompt_or_sequences_of_one() -> None:
     answers = lt.generate(ENGINE, "a", pattern, n=3, chain=chain(1))
     assert answers.texts == [lt.generate(ENGINE, "a", pattern, chain=one).text for one in chain(1).sequences(3)]
     assert answers[0].text == alone[0]
+    used = chain(1)
+    used.accept(5)
+    assert lt.generate(ENGINE, "a", pattern, n=3, chain=used).texts == answers.texts
+    third = lt.Chain([lt.samplers.temp(3.0), lt.samplers.dist(1, "philox", sequence=2)])
+    assert len(set(lt.generate(ENGINE, "a", pattern, n=4, chain=third).texts)) == 4
     assert len(set(answers.texts)) == 3
     assert [one.stats.seed for one in answers] == [1, 2, 3]
     with pytest.raises(lt.SamplingError, match="2 chains for 3 prompts; give one for each, or one for all"):

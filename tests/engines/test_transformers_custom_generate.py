@@ -143,7 +143,7 @@ def test_limits_stops_and_ends_are_those_of_generate() -> None:
 
 def test_a_streamer_gets_the_tokens() -> None:
     model, prompts = tiny("llama", WIDTH, 128), encoded(["the cat"])
-    streamer = transformers.TextIteratorStreamer(TOKENIZER)
+    streamer = transformers.TextIteratorStreamer(TOKENIZER, skip_prompt=True)
     own = custom_generate(["yes sir"], TOKENIZER, streamer=streamer)
     model.generate(**prompts, max_new_tokens=9, custom_generate=own)
     assert "".join(streamer) == "yes sir"
@@ -154,11 +154,14 @@ def test_a_streamer_gets_the_tokens() -> None:
 def test_what_only_transformers_has_is_an_error() -> None:
     model, prompts = tiny("llama", WIDTH, 128), encoded(["the cat"])
     own = custom_generate(["yes", "no"], TOKENIZER)
+    penalty = transformers.RepetitionPenaltyLogitsProcessor(1.3, prompt_ignore_length=1)
     for settings, match in (
         ({"num_beams": 3}, "num_beams is 3; use logitree.beam_search"),
         ({"output_scores": True, "return_dict_in_generate": True}, "output_scores=True; leave it out, or use"),
         ({"bad_words_ids": [[5]]}, "the logits processor NoBadWordsLogitsProcessor; leave it out"),
         ({"max_time": 1.0}, "the stopping criterion MaxTimeCriteria; leave it out"),
+        ({"position_ids": torch.tensor([[5, 6]])}, "the model's input position_ids"),
+        ({"logits_processor": [penalty]}, "a repetition penalty that ignores a part of the prompt"),
         ({"inputs_embeds": torch.zeros(1, 2, 32)}, "the model's input inputs_embeds"),
     ):
         with pytest.raises(lt.ConstraintError, match=match):

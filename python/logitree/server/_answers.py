@@ -88,6 +88,8 @@ class Answer(ABC):
         stats = [finish.stats for _, finish in sorted(self._finishes.items())]
         prompt = sum(one.prompt_tokens for one in stats[:: self._answers])
         made = sum(one.output_tokens for one in stats)
+        is_predicted = any(row.drafts is not None and row.drafts.has_drafter for row in self.rows)
+        drafted = sum(one.passes_saved.get("drafted", 0) for one in stats)
         return {
             "prompt_tokens": prompt,
             "completion_tokens": made,
@@ -96,7 +98,7 @@ class Answer(ABC):
             "completion_tokens_details": {
                 "reasoning_tokens": sum(one.reasoning_tokens for one in stats),
                 "passes_saved": sum(sum(one.passes_saved.values()) for one in stats),
-                "accepted_prediction_tokens": sum(one.passes_saved.get("drafted", 0) for one in stats),
+                "accepted_prediction_tokens": drafted if is_predicted else 0,
             },
         }
 

@@ -379,7 +379,7 @@ class Service:
         given = prediction if isinstance(prediction, Mapping) and prediction.get("type", "content") == "content" else {}
         try:
             (message,) = read_messages([{"role": "assistant", "content": given.get("content")}])
-        except TypeError:
+        except (TypeError, EngineError):
             raise RequestError(
                 f'prediction is {prediction!r:.60}: give {{"type": "content", "content": text}}', "prediction"
             ) from None

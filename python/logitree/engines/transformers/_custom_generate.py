@@ -35,8 +35,6 @@ _SAMPLERS: Mapping[str, Callable[[Any], _core.Sampler]] = {
 _IDLE = ("LogitNormalization",)
 """Processors that change no token's chance."""
 _OUTPUTS = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
-_INPUTS = ("attention_mask", "position_ids", "cache_position", "token_type_ids")
-"""Inputs of the model beside the tokens that follow from them."""
 
 
 def custom_generate(
@@ -55,7 +53,7 @@ def custom_generate(
 
     The samplers are those of the generation's settings, in transformers' order. They draw with a seed that torch draws:
     `torch.manual_seed` reproduces an output, but not the tokens that transformers' own loop would draw. A row ends
-    where its constraint is complete, without an end token.
+    where its constraint is complete, without an end token; the vocabulary's end tokens end it too.
 
     Args:
         constraint: anything that `logitree.generate` takes; a list of constraints has one for each row.
@@ -68,8 +66,10 @@ def custom_generate(
             criteria that only transformers' own loops have.
         EngineError: from `generate`: no such model, a full context.
         LogitsError: from `generate`: NaN among the logits.
+        TokenError: from `generate`: a token of a prompt is outside the vocabulary.
     """
     engines: list[Transformers] = []
+    vocabularies: list[_core.Vocabulary] = []
 
     def loop(
         model: Any,
@@ -82,14 +82,16 @@ def custom_generate(
         _check(generation_config, model_kwargs)
         if not engines or engines[0].model is not model:
             engines[:] = [Transformers(model, tokenizer)]
-        _end(engines[0], generation_config._eos_token_tensor)
+            vocabularies[:] = [engines[0].vocabulary]
+        engines[0].vocabulary = _ending(vocabularies[0], generation_config._eos_token_tensor)
         mask = model_kwargs.get("attention_mask")
         rows = [row.tolist() if mask is None else row[mask[at] != 0].tolist() for at, row in enumerate(input_ids)]
         limits = _limits(stopping_criteria, input_ids.shape[1])
-        chains = _chains(logits_processor, generation_config.do_sample, len(rows))
+        padding = [0] * len(rows) if mask is None else (mask != 0).int().argmax(dim=1).tolist()
+        chains = _chains(logits_processor, generation_config.do_sample, padding)
         made = generate(engines[0], rows, constraint, chain=chains, tokenization=tokenization, **limits)
         if streamer is not None:
-            _stream(made, streamer)
+            _stream(made, input_ids, streamer)
         return _output([one.tokens for one in made], input_ids, generation_config)
 
     return loop
@@ -109,31 +111,43 @@ def _check(settings: Any, inputs: Mapping[str, Any]) -> None:
             raise _refused(f"{name}=True")
     torch = import_torch()
     for name, value in inputs.items():
-        if isinstance(value, torch.Tensor) and name not in _INPUTS:
+        if isinstance(value, torch.Tensor) and not _follows(name, value, inputs.get("attention_mask")):
             raise _refused(f"the model's input {name}")
         if callable(held := getattr(value, "get_seq_length", None)) and held():
             raise _refused(f"{name} with {held()} tokens")
 
 
-def _end(engine: Transformers, ends: Any) -> None:
-    """Lets the end tokens of `generate` end a generation, where the vocabulary does not know them."""
+def _follows(name: str, value: Any, mask: Any) -> bool:
+    """Whether an input of the model is what follows from the tokens."""
+    if name == "token_type_ids":
+        return not value.any()
+    if name == "position_ids":
+        mask = import_torch().ones_like(value) if mask is None else mask
+        return value.shape == mask.shape and bool((value == mask.cumsum(-1) - 1)[mask != 0].all())
+    return name == "attention_mask"
+
+
+def _ending(vocabulary: _core.Vocabulary, ends: Any) -> _core.Vocabulary:
+    """The vocabulary, with the end tokens of `generate` where it does not know them."""
     wanted = [] if ends is None else ends.flatten().tolist()
-    if not set(wanted) <= set(engine.vocabulary.end_tokens):
-        engine.vocabulary = engine.vocabulary.replace(end_tokens=sorted(wanted))
+    return vocabulary if set(wanted) <= set(vocabulary.end_tokens) else vocabulary.replace(end_tokens=sorted(wanted))
 
 
-def _chains(processors: Any, is_sampled: bool, rows: int) -> _core.Chain | list[_core.Chain]:
-    """The samplers that the processors are, with seeds that torch draws."""
+def _chains(processors: Any, is_sampled: bool, padding: list[int]) -> _core.Chain | list[_core.Chain]:
+    """The samplers that the processors are, with seeds that torch draws. `padding`: tokens before each prompt."""
     made = []
     for one in processors:
         name = type(one).__name__
+        ignored = getattr(one, "prompt_ignore_length", None)
+        if ignored is not None and (ignored if isinstance(ignored, int) else ignored.tolist()) not in (0, padding):
+            raise _refused("a repetition penalty that ignores a part of the prompt")
         if name in _SAMPLERS:
             made.append(_SAMPLERS[name](one))
         elif name not in _IDLE:
             raise _refused(f"the logits processor {name}")
     if not is_sampled:
         return _core.Chain([*made, samplers.greedy()])
-    seeds = import_torch().randint(2**32, (rows,)).tolist()
+    seeds = import_torch().randint(2**32, (len(padding),)).tolist()
     return [_core.Chain([*made, samplers.dist(seed)]) for seed in seeds]
 
 
@@ -151,11 +165,12 @@ def _limits(criteria: Any, length: int) -> dict[str, Any]:
     return limits
 
 
-def _stream(made: Sequence[Generation[Any]], streamer: Any) -> None:
-    """Gives a streamer of transformers the tokens of the only row."""
+def _stream(made: Sequence[Generation[Any]], input_ids: Any, streamer: Any) -> None:
+    """Gives a streamer of transformers the only row: the prompt first, as `generate` does, then each token."""
     if len(made) != 1:
         raise error(_core.ConstraintError, f"a streamer for {len(made)} rows", help="give one prompt")
     torch = import_torch()
+    streamer.put(input_ids.cpu())
     for event in made[0]:
         if isinstance(event, Token):
             streamer.put(torch.tensor([event.token]))
