@@ -12,6 +12,7 @@ import pytest
 
 import logitree as lt
 from logitree.engines.transformers import ConstraintLogitsProcessor, ConstraintStoppingCriteria, Transformers
+from small_object import PAIR
 from tiny_models import alone, tiny, tokenizer, torch, transformers
 
 pytestmark = pytest.mark.peers
@@ -21,15 +22,7 @@ TOKENIZER = tokenizer()
 VOCABULARY = Transformers(tiny("llama", WIDTH, 128), TOKENIZER).vocabulary
 PROMPTS = ["the cat", "it said that the mat was yes", "no"]
 
-SCHEMA = lt.Grammar.json_schema(
-    {
-        "type": "object",
-        "properties": {"a": {"type": "boolean"}, "b": {"enum": ["x", "y"]}},
-        "required": ["a", "b"],
-        "additionalProperties": False,
-    },
-    whitespace="compact",
-)
+SCHEMA = lt.Grammar.json_schema(PAIR, whitespace="compact")
 PATTERN = re.compile("(yes|no|maybe)( [a-c]{2})?")
 TEXTS = ["yes", "no", "yes sir"]
 

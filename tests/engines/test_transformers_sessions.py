@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +15,12 @@ from logitree import engines
 from logitree.engines import ContextFull
 from logitree.engines._session import InTurns
 from logitree.engines.transformers import Transformers
-from tiny_models import alone, near, tiny, tokenizer, torch
+from tiny_models import alone, counted, near, tiny, tokenizer, torch
 
 pytestmark = pytest.mark.peers
 
 V = 40
 KINDS = ["gpt2", "llama", "sliding", "mamba"]
-
-
-@contextmanager
-def counted(model: Any) -> Iterator[list[tuple[int, int]]]:
-    """The shapes [rows, tokens] of the forward passes within."""
-    shapes: list[tuple[int, int]] = []
-
-    def note(_: Any, __: Any, given: dict[str, Any]) -> None:
-        shapes.append(tuple(given["input_ids"].shape))
-
-    handle = model.register_forward_pre_hook(note, with_kwargs=True)
-    try:
-        yield shapes
-    finally:
-        handle.remove()
 
 
 # -- one sequence

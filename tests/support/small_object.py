@@ -1,8 +1,15 @@
-"""A schema of an object of three fields, and what is valid under it: what the tests of servers ask for."""
+"""Schemas of small objects, and what is valid under the larger one: what the tests of engines ask for."""
 
 from __future__ import annotations
 
 import json
+
+PAIR = {
+    "type": "object",
+    "properties": {"a": {"type": "boolean"}, "b": {"enum": ["x", "y"]}},
+    "required": ["a", "b"],
+    "additionalProperties": False,
+}
 
 SCHEMA = {
     "type": "object",

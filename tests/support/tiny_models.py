@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -78,3 +79,18 @@ def near(got: np.ndarray, expected: np.ndarray) -> None:
     assert got.dtype == np.float32
     assert np.ptp(expected) > 1.0
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+@contextmanager
+def counted(model: Any) -> Iterator[list[tuple[int, int]]]:
+    """The shapes [rows, tokens] of the forward passes within."""
+    shapes: list[tuple[int, int]] = []
+
+    def note(_: Any, __: Any, given: dict[str, Any]) -> None:
+        shapes.append(tuple(given["input_ids"].shape))
+
+    handle = model.register_forward_pre_hook(note, with_kwargs=True)
+    try:
+        yield shapes
+    finally:
+        handle.remove()

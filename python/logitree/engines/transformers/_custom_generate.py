@@ -68,8 +68,7 @@ def custom_generate(
         LogitsError: from `generate`: NaN among the logits.
         TokenError: from `generate`: a token of a prompt is outside the vocabulary.
     """
-    engines: list[Transformers] = []
-    vocabularies: list[_core.Vocabulary] = []
+    made_for: list[tuple[Transformers, _core.Vocabulary]] = []
 
     def loop(
         model: Any,
@@ -79,17 +78,18 @@ def custom_generate(
         generation_config: Any,
         **model_kwargs: Any,
     ) -> Any:
-        _check(generation_config, model_kwargs)
-        if not engines or engines[0].model is not model:
-            engines[:] = [Transformers(model, tokenizer)]
-            vocabularies[:] = [engines[0].vocabulary]
-        engines[0].vocabulary = _ending(vocabularies[0], generation_config._eos_token_tensor)
-        mask = model_kwargs.get("attention_mask")
-        rows = [row.tolist() if mask is None else row[mask[at] != 0].tolist() for at, row in enumerate(input_ids)]
+        mask = model_kwargs.pop("attention_mask", None)
+        held = import_torch().ones_like(input_ids) if mask is None else (mask != 0).int()
+        _check(generation_config, model_kwargs, held)
+        if not made_for or made_for[0][0].model is not model:
+            engine = Transformers(model, tokenizer)
+            made_for[:] = [(engine, engine.vocabulary)]
+        ((engine, vocabulary),) = made_for
+        engine.vocabulary = _ending(vocabulary, generation_config._eos_token_tensor)
+        rows = [row[places != 0].tolist() for row, places in zip(input_ids, held, strict=True)]
         limits = _limits(stopping_criteria, input_ids.shape[1])
-        padding = [0] * len(rows) if mask is None else (mask != 0).int().argmax(dim=1).tolist()
-        chains = _chains(logits_processor, generation_config.do_sample, padding)
-        made = generate(engines[0], rows, constraint, chain=chains, tokenization=tokenization, **limits)
+        chains = _chains(logits_processor, generation_config.do_sample, held.argmax(dim=1).tolist())
+        made = generate(engine, rows, constraint, chain=chains, tokenization=tokenization, **limits)
         if streamer is not None:
             _stream(made, input_ids, streamer)
         return _output([one.tokens for one in made], input_ids, generation_config)
@@ -102,8 +102,8 @@ def _refused(what: str) -> Exception:
     return error(_core.ConstraintError, what, help=help)
 
 
-def _check(settings: Any, inputs: Mapping[str, Any]) -> None:
-    """A ConstraintError for settings and inputs that this loop does not know."""
+def _check(settings: Any, inputs: Mapping[str, Any], held: Any) -> None:
+    """A ConstraintError for settings and inputs that this loop does not know. `held`: int [R, T], 0 for padding."""
     if (settings.num_beams or 1) > 1:
         raise error(_core.ConstraintError, f"num_beams is {settings.num_beams}", help="use logitree.beam_search")
     for name in _OUTPUTS:
@@ -111,20 +111,19 @@ def _check(settings: Any, inputs: Mapping[str, Any]) -> None:
             raise _refused(f"{name}=True")
     torch = import_torch()
     for name, value in inputs.items():
-        if isinstance(value, torch.Tensor) and not _follows(name, value, inputs.get("attention_mask")):
+        if isinstance(value, torch.Tensor) and not _follows(name, value, held):
             raise _refused(f"the model's input {name}")
         if callable(held := getattr(value, "get_seq_length", None)) and held():
             raise _refused(f"{name} with {held()} tokens")
 
 
-def _follows(name: str, value: Any, mask: Any) -> bool:
+def _follows(name: str, value: Any, held: Any) -> bool:
     """Whether an input of the model is what follows from the tokens."""
     if name == "token_type_ids":
         return not value.any()
     if name == "position_ids":
-        mask = import_torch().ones_like(value) if mask is None else mask
-        return value.shape == mask.shape and bool((value == mask.cumsum(-1) - 1)[mask != 0].all())
-    return name == "attention_mask"
+        return value.shape == held.shape and bool((value == held.cumsum(-1) - 1)[held != 0].all())
+    return False
 
 
 def _ending(vocabulary: _core.Vocabulary, ends: Any) -> _core.Vocabulary:

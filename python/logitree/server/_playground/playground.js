@@ -115,7 +115,7 @@ const given = (record, id, hex, kind, alternative) => ({
   temperature: null,
 });
 const unknown = (id, hex, kind) => given(
-  { record: "token", allowed: 0, mass_allowed: null, entropy: null, temperature: null, alternatives: [], effects: [], mask_micros: 0, micros: 0 }, id, hex, kind);
+  { record: "token", allowed: 0, mass_allowed: null, entropy: null, alternatives: [], effects: [], mask_micros: 0, micros: 0 }, id, hex, kind);
 
 // -- one output with its settings
 
