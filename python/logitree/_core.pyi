@@ -2000,7 +2000,9 @@ class Decoder:
         """
     @property
     def mask_seconds(self) -> float:
-        """Seconds that steps and forced tokens have spent on finding what is allowed."""
+        """Seconds that steps and forced tokens have spent on finding what is allowed; a step that finds it known
+        counts nothing.
+        """
 
 def step_batch(
     decoders: Sequence[Decoder], logits: object, end: int, *, each: bool = False, threads: int | None = None

@@ -109,10 +109,10 @@ def takes(matcher: lt.Matcher, tokens: list[int]) -> bool:
 
 def walked(matcher: lt.Matcher, tokens: list[int], words: npt.NDArray[np.int32]) -> float:
     """Seconds for the masks of all steps."""
-    seconds = 0.0
+    seconds, fill = 0.0, lt.masks.fill_batch
     for token in tokens:
         start = time.perf_counter()
-        lt.masks.fill_batch(matcher, words)
+        fill(matcher, words)
         seconds += time.perf_counter() - start
         matcher.accept(token)
     return seconds

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 import logitree as lt
+from logitree.elizaos import token_tree, token_tree_cache
 from logitree_bench import Bench, Contender, Skip, large_vocabulary, required
 from logitree_bench.suites._actions import ACTIONS
 from logitree_bench.suites._llama import LlamaChain, Sampler, llama_chain
@@ -51,7 +52,7 @@ def payload(leaves: Leaves, model: str) -> str:
 
 def steps(bench: Bench, vocabulary: lt.Vocabulary, leaves: Leaves, logits: Logits) -> None:
     """One step of 30 actions through the fused path, beside the loop that one would write in Python."""
-    tree = lt.elizaos.token_tree(payload(leaves, "bench"), vocabulary)
+    tree = token_tree(payload(leaves, "bench"), vocabulary)
     chains = {
         "greedy": lt.Chain.greedy(),
         "temp, dist": lt.Chain.parse("temperature", temp=0.8, seed=0),
@@ -122,8 +123,8 @@ def payloads(bench: Bench, vocabulary: lt.Vocabulary, leaves: Leaves) -> None:
 
     def new(text: str) -> Callable[[], object]:
         def build() -> object:
-            lt.elizaos.token_tree_cache.clear()
-            return lt.elizaos.token_tree(text, vocabulary)
+            token_tree_cache.clear()
+            return token_tree(text, vocabulary)
 
         return build
 
@@ -136,11 +137,9 @@ def payloads(bench: Bench, vocabulary: lt.Vocabulary, leaves: Leaves) -> None:
 
     small = payload(leaves, "bench")
     bench.case("payload of 30 actions, new", new(small), peers={"Python dicts": python(small)}, target=60.0)
-    bench.case("payload of 30 actions, cached", lambda: lt.elizaos.token_tree(small, vocabulary), target=5.0)
+    bench.case("payload of 30 actions, cached", lambda: token_tree(small, vocabulary), target=5.0)
     as_dict = json.loads(small)
-    bench.case(
-        "payload of 30 actions, cached, as a dict", lambda: lt.elizaos.token_tree(as_dict, vocabulary), target=5.0
-    )
+    bench.case("payload of 30 actions, cached, as a dict", lambda: token_tree(as_dict, vocabulary), target=5.0)
     names = [f"ACTION_{i * 7919 % 100_003}" for i in range(10_000)]
     large = payload({name: spell(vocabulary, name.encode()) for name in names}, "bench")
     peers = {"Python dicts": python(large)}

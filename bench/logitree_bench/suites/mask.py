@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import logitree as lt
+from logitree import masks
 from logitree_bench import Bench, Skip, optional
 
 SIZE = 128_256
@@ -33,10 +33,10 @@ Words = npt.NDArray[np.int32]
 def run(bench: Bench) -> None:
     """Measure applying, then the rest."""
     rng = np.random.default_rng(11)
-    masks = {
-        name: lt.masks.from_ids(SIZE, np.flatnonzero(rng.random(SIZE) < density)) for name, density in DENSITIES.items()
+    sets = {
+        name: masks.from_ids(SIZE, np.flatnonzero(rng.random(SIZE) < density)) for name, density in DENSITIES.items()
     }
-    for name, mask in masks.items():
+    for name, mask in sets.items():
         logits = aligned(rng.normal(0, 3, SIZE).astype(np.float32))
         bench.case(
             f"apply to {SIZE:,} float32, {name}",
@@ -44,15 +44,15 @@ def run(bench: Bench) -> None:
             peers=peers(logits, mask),
             target=TARGET_US,
         )
-    half = masks["half legal"]
+    half = sets["half legal"]
     for kind, dtype in (("float16", np.float16), ("bfloat16", np.uint16)):
         short = aligned(np.zeros(SIZE, dtype))
         bench.case(f"apply to {SIZE:,} {kind}, half legal", applying(short, half), target=TARGET_US)
     batch = aligned(np.zeros((8, SIZE), np.float32))
     bench.case(f"apply to 8 rows of {SIZE:,} float32, half legal", applying(batch, half), per=8, target=TARGET_US)
-    small, word = np.zeros(32, np.float32), lt.masks.new(32, fill=True)
+    small, word = np.zeros(32, np.float32), masks.new(32, fill=True)
     bench.case("apply to 32 float32 (the call itself)", applying(small, word), unit="ns", target=1000.0)
-    calls(bench, half, masks["1 % legal"])
+    calls(bench, half, sets["1 % legal"])
 
 
 def aligned(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -68,12 +68,12 @@ def calls(bench: Bench, half: Words, few: Words) -> None:
     """What is done with one mask or two."""
     bench.case(
         f"count of {SIZE:,}",
-        lambda: lt.masks.count(half),
+        lambda: masks.count(half),
         peers={"NumPy unpackbits, sum": lambda: booleans(half).sum()},
         unit="ns",
         target=1000.0,
     )
-    bench.case("contains", lambda: lt.masks.contains(half, 77_777), unit="ns", target=1000.0)
+    bench.case("contains", lambda: masks.contains(half, 77_777), unit="ns", target=1000.0)
     for name, mask in (("1 % legal", few), ("half legal", half)):
         ours, numpy = listing(mask)
         bench.case(f"ids of {SIZE:,}, {name}", ours, peers={"NumPy unpackbits, flatnonzero": numpy})
@@ -81,7 +81,7 @@ def calls(bench: Bench, half: Words, few: Words) -> None:
 
 def listing(mask: Words) -> tuple[Callable[[], object], Callable[[], object]]:
     """The ids in a mask, by us and by NumPy."""
-    return lambda: lt.masks.to_ids(mask), lambda: np.flatnonzero(booleans(mask))
+    return lambda: masks.to_ids(mask), lambda: np.flatnonzero(booleans(mask))
 
 
 def booleans(mask: Words) -> npt.NDArray[np.bool_]:
@@ -91,7 +91,7 @@ def booleans(mask: Words) -> npt.NDArray[np.bool_]:
 
 def applying(logits: npt.NDArray[Any], mask: Words) -> Callable[[], None]:
     """Ours."""
-    return lambda: lt.masks.apply(logits, mask)
+    return lambda: masks.apply(logits, mask)
 
 
 def peers(logits: npt.NDArray[np.float32], mask: Words) -> dict[str, Callable[[], object] | Skip]:

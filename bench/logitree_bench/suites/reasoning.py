@@ -83,11 +83,11 @@ def a_token(
 
 def walking(matcher: lt.Matcher, tokens: Sequence[int], *, bias: bool = False) -> Prepared:
     """A mask before each token, which are all accepted; to be rolled back before the next call."""
-    out, born = matcher.allowed().mask(), matcher.accepted
+    out, born, fill = matcher.allowed().mask(), matcher.accepted, lt.masks.fill_batch
 
     def walk() -> None:
         for token in tokens:
-            lt.masks.fill_batch(matcher, out)
+            fill(matcher, out)
             if bias:
                 matcher.bias()
             matcher.accept(token)

@@ -474,7 +474,7 @@ impl PyDecoder {
         Some((both.model.token, both.model.top, both.left.token, both.left.top))
     }
 
-    /// Seconds that steps and forced tokens have spent on finding what is allowed.
+    /// Seconds that steps and forced tokens have spent on finding what is allowed; a step that finds it known counts nothing.
     #[getter]
     fn mask_seconds(&self) -> f64 {
         self.inner.mask_time().as_secs_f64()

@@ -123,8 +123,8 @@ impl Canonical {
             }
         }
         let (inner, known) = (inner.fork(), Arc::default());
-        let states = Spelled { inner, tokenizer, known, at, fuel, allowed: None };
-        let number = states.number();
+        let mut states = Spelled { inner, tokenizer, known, at, fuel, allowed: None };
+        let number = states.arrive();
         let mut made = Sequence::begin(states, (at, number));
         // A matcher's history before this one began is not its own.
         if !made.is_finished() {
@@ -145,10 +145,16 @@ impl Spelled {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number for the state.
-    fn number(&self) -> Option<u64> {
+    /// Takes the mask of the state that was reached, if it is known, and gives the state's number.
+    fn arrive(&mut self) -> Option<u64> {
+        self.allowed = None;
         let key = (self.inner.state()?, self.at);
-        Some(self.known().numbers.number(key))
+        let (mask, number) = {
+            let mut known = self.known();
+            (known.allowed.get(&key), known.numbers.number(key))
+        };
+        self.allowed = mask;
+        Some(number)
     }
 
     /// Does the work of one call, within its fuel.
@@ -368,8 +374,7 @@ impl States for Spelled {
         })?;
         Ok(next.map(|next| {
             self.at = next;
-            self.allowed = None;
-            (next, self.number())
+            (next, self.arrive())
         }))
     }
 

@@ -27,6 +27,8 @@ struct Sets {
     words: Vec<u32>,
     cleared: Vec<TokenId>,
     few: Vec<TokenId>,
+    /// The state whose own tokens are the `few`, or the `words` where those are empty.
+    of: Option<State>,
     /// The ids of the answer and those of a begin.
     either: Vec<u32>,
 }
@@ -80,8 +82,24 @@ impl ReasoningStates {
         }
     }
 
+    /// The allowed tokens where nothing else has a say.
+    fn own(&mut self, at: &State) -> AllowedTokens<'_> {
+        if self.sets.0.of.replace(*at) != Some(*at) {
+            self.find_few(at);
+            if self.sets.0.few.is_empty() {
+                self.find_all_but_banned(at);
+            }
+        }
+        let Sets { few, words, .. } = &self.sets.0;
+        if few.is_empty() {
+            AllowedTokens::Mask(words)
+        } else {
+            AllowedTokens::Ids(few)
+        }
+    }
+
     /// Finds the allowed tokens where it is a few tokens of the reasoning block's own.
-    fn find_few(&mut self, at: &State) -> bool {
+    fn find_few(&mut self, at: &State) {
         let few = &mut self.sets.0.few;
         few.clear();
         match at.phase {
@@ -91,11 +109,10 @@ impl ReasoningStates {
             Phase::Inside { .. } => few.extend_from_slice(self.plan.completing(at.phase)),
             _ => {}
         }
-        !few.is_empty()
     }
 
-    /// All ids but the banned ones.
-    fn all_but_banned(&mut self, at: &State) {
+    /// Finds all ids but the banned ones.
+    fn find_all_but_banned(&mut self, at: &State) {
         let size = self.plan.vocabulary.len();
         let Sets { words, cleared, .. } = &mut self.sets.0;
         if words.is_empty() {
@@ -166,19 +183,16 @@ impl States for ReasoningStates {
             return Ok(AllowedTokens::All);
         }
         if self.speaker(at).is_none() {
-            if self.find_few(at) {
-                return Ok(AllowedTokens::Ids(&self.sets.0.few));
-            }
-            self.all_but_banned(at);
-            return Ok(AllowedTokens::Mask(&self.sets.0.words));
+            return Ok(self.own(at));
         }
         let beginning = self.beginning(at);
         let Some(then) = &mut self.then else { return Ok(AllowedTokens::All) };
         let allowed = then.matcher.allowed()?;
         let Some(node) = beginning else { return Ok(allowed) };
         let tags = self.plan.begins.next(node);
-        let Sets { few, either, .. } = &mut self.sets.0;
+        let Sets { few, either, of, .. } = &mut self.sets.0;
         if let AllowedTokens::Ids(own) = allowed {
+            *of = None;
             few.clear();
             few.extend(own.iter().copied().chain(tags));
             few.sort_unstable();
@@ -284,7 +298,7 @@ impl States for ReasoningStates {
         if let Some(speaker) = self.speaker_mut(at) {
             return speaker.accepted_prefix(bytes);
         }
-        if !self.find_few(at) {
+        if !matches!(self.own(at), AllowedTokens::Ids(_)) {
             return Ok(bytes.len());
         }
         let vocabulary = &self.plan.vocabulary;

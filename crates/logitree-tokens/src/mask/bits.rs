@@ -53,15 +53,17 @@ pub fn count(words: &[u32]) -> usize {
 
 /// The ids in the set, ascending.
 pub fn ids(words: &[u32]) -> Ids<'_> {
-    Ids { words, word: words.first().copied().unwrap_or(0), base: 0 }
+    Ids { rest: words, word: 0, base: 0u32.wrapping_sub(32) }
 }
 
 /// The ids of a mask's words, ascending.
 #[derive(Debug, Clone)]
 pub struct Ids<'a> {
-    words: &'a [u32],
-    /// What is left of the first of `words`.
+    /// The words after the present one.
+    rest: &'a [u32],
+    /// What is left of the present word.
     word: u32,
+    /// The present word's first id.
     base: u32,
 }
 
@@ -71,9 +73,8 @@ impl Iterator for Ids<'_> {
     #[inline]
     fn next(&mut self) -> Option<TokenId> {
         while self.word == 0 {
-            self.words = self.words.get(1..)?;
-            self.word = *self.words.first()?;
-            self.base += 32;
+            (self.word, self.rest) = self.rest.split_first().map(|(&word, rest)| (word, rest))?;
+            self.base = self.base.wrapping_add(32);
         }
         let bit = self.word.trailing_zeros();
         self.word &= self.word - 1;

@@ -111,8 +111,8 @@ impl Decoder {
         self.likelihoods.as_ref()
     }
 
-    /// Time that steps and forced tokens have spent on finding what is allowed, since birth. Where the likeliest token is
-    /// tried before the rest is looked at, that counts too.
+    /// Time that steps and forced tokens have spent on finding what is allowed, since birth; nothing where a step found it
+    /// known ([`Matcher::is_ready`]). Where the likeliest token is tried before the rest is looked at, that counts too.
     pub fn mask_time(&self) -> Duration {
         self.mask_time
     }
@@ -285,9 +285,9 @@ impl Decoder {
     /// As [`Matcher::forced`], with nothing changed; any other error means that a matcher breaks its laws.
     pub fn take_forced(&mut self, out: &mut Vec<TokenId>) -> Result<()> {
         let start = out.len();
-        let masking = Instant::now();
+        let masking = self.matcher().is_some().then(Instant::now);
         self.forced(out)?;
-        self.mask_time += masking.elapsed();
+        self.mask_time += masking.map_or(Duration::ZERO, |began| began.elapsed());
         for at in start..out.len() {
             let started = self.trace.is_some().then(Instant::now);
             let token = out[at];

@@ -1,6 +1,6 @@
 //! One step from logits to a token: what is allowed, the chain's pick, and with a trace what it saw.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::record::{alternatives, chain_view, few, likelihoods, mass, micros, model_view};
 use super::region::Regions;
@@ -17,7 +17,7 @@ impl Decoder {
         let chain = self.span_chains.pick(active, &mut self.chain);
         chain.list_likeliest(self.listing);
         chain.temper_next(temperature);
-        let masking = Instant::now();
+        let masking = self.regions.matcher().is_some_and(|matcher| !matcher.is_ready()).then(Instant::now);
         let decided = match bias {
             None if self.listing.is_none() => greatest(chain, &mut self.regions, logits)?,
             _ => None,
@@ -26,7 +26,7 @@ impl Decoder {
             Some(_) => AllowedTokens::All,
             None => self.regions.allowed()?,
         };
-        self.mask_time += masking.elapsed();
+        self.mask_time += masking.map_or(Duration::ZERO, |began| began.elapsed());
         let token = match (decided, allowed) {
             (Some(token), _) => token,
             (None, AllowedTokens::Ids(&[only])) => {
