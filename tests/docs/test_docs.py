@@ -68,7 +68,7 @@ HOLDERS = ("", "crates/logitree", "python/logitree", "fuzz")
 HOLDERS += tuple(f"crates/{crate.name}/src" for crate in sorted((REPOSITORY / "crates").iterdir()))
 """Folders that documents give paths from, beside the document's own."""
 
-BUILT = {"bench/charts"}
+BUILT = {"bench/charts", "target/site"}
 """Folders that a verb makes."""
 
 
