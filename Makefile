@@ -10,6 +10,7 @@ maturin = $(shell ls $(CURDIR)/target/maturin/pyo3-config-*.txt 2>/dev/null | he
 	sed "s/.*/PYO3_BUILD_EXTENSION_MODULE=1 PYO3_CONFIG_FILE='&'/")
 FUZZ_SECONDS ?= 60
 PREFIX  ?= /usr/local
+GUIDED  ?= $(venv) scripts/profile_guided.py
 CASES   ?= 20000
 LOAD_SECONDS ?= 180
 SERVER_TESTS ?= tests/server tests/browser/test_playground.py tests/engines/test_llama_slots.py
@@ -152,7 +153,7 @@ test-llama-oldest:  ## the tests of LlamaCpp with the oldest llama-cpp-python th
 wheel:  ## an sdist and this platform's wheel of it in dist, tried in an empty environment
 	@$(ready) wheel
 	rm -f dist/logitree-*
-	$(venv) scripts/profile_guided.py $(venv) -m maturin build --release --locked --sdist --out dist
+	$(GUIDED) $(venv) -m maturin build --release --locked --sdist --out dist
 	$(venv) scripts/try_wheel.py dist/logitree-*.whl
 
 fuzz:  ## every fuzz target for FUZZ_SECONDS each (needs cargo-fuzz)

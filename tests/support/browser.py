@@ -175,9 +175,16 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def click(self, selector: str) -> None:
-        """Clicks the middle of the first element that a selector finds, scrolled into view."""
-        middle = """(() => { const e = document.querySelector(%s); e.scrollIntoView({block: "nearest"});
-            const b = e.getClientRects()[0]; return [b.left + b.width / 2, b.top + b.height / 2] })()"""
+        """Clicks the middle of the first element that a selector finds, scrolled into view, once it no longer moves."""
+        middle = """(async () => { const e = document.querySelector(%s), at = () => {
+                e.scrollIntoView({block: "nearest"});
+                const b = e.getClientRects()[0]; return [b.left + b.width / 2, b.top + b.height / 2] };
+            let now = at();
+            for (let before = [], n = 0; n < 100 && (before[0] !== now[0] || before[1] !== now[1]); n++) {
+                await new Promise((done) => setTimeout(done, 20));
+                [before, now] = [now, at()];
+            }
+            return now })()"""
         x, y = self.run(middle % json.dumps(selector))
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
