@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -225,6 +227,43 @@ def test_a_known_mask_does_not_wait_for_one_that_is_found() -> None:
     deadline.cancel()
     finder.join()
     assert all(longest) and max(longest) < 5, longest
+
+
+WAITS = f"""
+import threading, time
+import logitree as lt
+
+tokens = [*(bytes([b]) for b in range(256)), *{LONG}, b"</s>"]
+vocabulary = lt.Vocabulary.from_tokens(tokens, end_tokens=[len(tokens) - 1])
+slow = lt.Grammar.regex({HOSTILE!r}).matcher(vocabulary, fuel={ENDLESS})
+quick = slow.fork()
+quick.allowed()
+slow.accept(ord("y"))
+deadline, began = lt.Deadline(60), threading.Event()
+
+def find():
+    with deadline:
+        began.set()
+        try:
+            slow.allowed()
+        except lt.LimitError:
+            print("cancelled")
+
+finder = threading.Thread(target=find)
+finder.start()
+began.wait()
+threading.Timer(0.5, deadline.cancel).start()
+time.sleep(0.1)
+quick.accept(ord("x"))
+finder.join()
+print(quick.accepted)
+"""
+"""Two sequences of a grammar: one finds a mask for hours, the other knows its mask and takes a token."""
+
+
+def test_who_waits_for_a_mask_lets_the_others_run() -> None:
+    done = subprocess.run([sys.executable, "-c", WAITS], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.split() == ["cancelled", "1"]
 
 
 def test_tables_of_numbers_are_charged() -> None:

@@ -1,4 +1,5 @@
-//! Ends long calls early: a deadline, a flag that another thread may set, and a check that the host program installs.
+//! Ends long calls early: a deadline, a flag that another thread may set, and a check that the host program installs. What
+//! calls share is locked here, because the host's check may wait for a lock of its own.
 //!
 //! An [`Interrupt`] applies to the calls that a thread makes between [`enter`] and [`leave`]. The work asks
 //! [`check`] each time it has consumed a slice of its fuel, so a call ends a few milliseconds after it should, and
@@ -9,7 +10,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -145,11 +146,32 @@ pub fn spend(steps: u64) -> Result<()> {
 /// What the host program asks, such as whether the user pressed Ctrl-C.
 pub type HostCheck = fn() -> Result<()>;
 
-static HOST: OnceLock<HostCheck> = OnceLock::new();
+/// Runs work that waits for another thread, without the lock of the host that this thread may hold.
+pub type HostWait = fn(&mut dyn FnMut());
 
-/// Installs the host's check; the first one stays. It runs in the thread whose call it may end.
-pub fn install(check: HostCheck) {
-    let _first = HOST.set(check);
+static HOST: OnceLock<(HostCheck, HostWait)> = OnceLock::new();
+
+/// Installs the host's functions; the first ones stay. The check runs in the thread whose call it may end.
+pub fn install(check: HostCheck, wait: HostWait) {
+    let _first = HOST.set((check, wait));
+}
+
+/// Locks what calls share, poisoned or not: entries are written when they are whole.
+///
+/// The thread that has it may be in [`check`], and wait for the host's lock there. So a thread that waits here lets go of
+/// that one.
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    match mutex.try_lock() {
+        Ok(locked) => return locked,
+        Err(TryLockError::Poisoned(locked)) => return locked.into_inner(),
+        Err(TryLockError::WouldBlock) => {}
+    }
+    let own = || mutex.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut locked = None;
+    if let Some((_, wait)) = HOST.get() {
+        wait(&mut || locked = Some(own()));
+    }
+    locked.unwrap_or_else(own)
 }
 
 /// Applies `interrupt` to this thread's calls from now on.
@@ -209,11 +231,13 @@ pub fn check() -> Result<()> {
         return Err(Error::new(ErrorKind::Limit, "the call takes more work than its fuel allows")
             .help("give it more fuel"));
     }
-    HOST.get().map_or(Ok(()), |check| check())
+    HOST.get().map_or(Ok(()), |(check, _)| check())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use super::*;
     use crate::expr::Exprs;
 
@@ -301,5 +325,34 @@ mod tests {
             worker.join().unwrap()
         });
         assert_eq!(message, "the call was cancelled");
+    }
+
+    #[test]
+    fn a_thread_waits_for_a_lock_in_the_hosts_way() {
+        static WAITS: AtomicUsize = AtomicUsize::new(0);
+        install(
+            || Ok(()),
+            |work| {
+                WAITS.fetch_add(1, Ordering::SeqCst);
+                work();
+            },
+        );
+        let shared = Mutex::new(0);
+        *lock(&shared) += 1;
+        assert_eq!(WAITS.load(Ordering::SeqCst), 0, "a free lock is taken at once");
+        let held = lock(&shared);
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| *lock(&shared) += 1);
+            while WAITS.load(Ordering::SeqCst) == 0 {
+                std::thread::yield_now();
+            }
+            drop(held);
+            other.join().unwrap();
+        });
+        let poisoned = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _held = lock(&shared);
+            panic!("with the lock");
+        }));
+        assert!(poisoned.is_err() && *lock(&shared) == 2);
     }
 }

@@ -7,12 +7,12 @@
 use std::any::{Any, TypeId};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::{FxHashMap, FxHasher};
 
 use crate::grammar::is_crowded;
-use crate::{Constraint, Matcher, Result};
+use crate::{interrupt, Constraint, Matcher, Result};
 pub(crate) use logitree_grammar::ast::recorded;
 use logitree_tokens::vocabulary::Vocabulary;
 
@@ -165,7 +165,7 @@ fn bindings(vocabulary: &Arc<Vocabulary>) -> Option<Arc<Bindings>> {
 
 impl Bindings {
     fn lock(&self) -> MutexGuard<'_, All> {
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+        interrupt::lock(&self.all)
     }
 }
 

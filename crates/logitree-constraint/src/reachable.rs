@@ -1,7 +1,8 @@
 //! Whether a state can be completed: the states that a search reached, and what searches found out of states.
 
+use crate::interrupt;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use logitree_tokens::memo::Memo;
 use rustc_hash::FxHashSet;
@@ -18,7 +19,7 @@ impl<K, const MOST: usize> Default for Completable<K, MOST> {
 
 impl<K: Eq + Hash, const MOST: usize> Completable<K, MOST> {
     fn lock(&self) -> MutexGuard<'_, Memo<K, bool, MOST>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        interrupt::lock(&self.0)
     }
 
     /// What is known of a state.

@@ -1,4 +1,5 @@
-//! Deadlines for native calls, and Ctrl-C while they run.
+//! Deadlines for native calls, Ctrl-C while they run, and how they wait for each other.
+#![allow(unsafe_code)] // what waits for a lock crosses `detach`
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,8 +94,26 @@ fn signals() -> logitree::Result<()> {
     Python::attach(|py| py.check_signals()).map_err(raised)
 }
 
-/// Adds the class to the module, and the check of signals to the core.
+/// Work that waits in the thread that calls it.
+struct Waiting<'a>(&'a mut dyn FnMut());
+
+// SAFETY: `detach` runs its closure in the calling thread, and what waits for a lock of the core asks nothing of Python's.
+unsafe impl Send for Waiting<'_> {}
+
+impl Waiting<'_> {
+    fn run(self) {
+        (self.0)();
+    }
+}
+
+/// Waits without the GIL: the thread that is waited for may need it.
+fn wait(work: &mut dyn FnMut()) {
+    let waiting = Waiting(work);
+    Python::attach(|py| py.detach(move || waiting.run()));
+}
+
+/// Adds the class to the module, and to the core what Python has to say where calls are long.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    interrupt::install(signals);
+    interrupt::install(signals, wait);
     m.add_class::<PyDeadline>()
 }

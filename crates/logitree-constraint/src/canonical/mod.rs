@@ -11,7 +11,7 @@
 //! Where many tokens are allowed, most of them leave the other matcher where it is, as in a string. That is seen from single
 //! characters: a token of characters that lead back to the same state leads back to it. Only the others are looked at.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 mod dead_ends;
 mod prospects;
@@ -142,7 +142,7 @@ impl Canonical {
 impl Spelled {
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {
         // Entries are written when they are whole.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        interrupt::lock(&self.known)
     }
 
     /// Takes the mask of the state that was reached, if it is known, and gives the state's number.

@@ -5,7 +5,7 @@
 //! ending in bytes, in the longest tokens, is enough where it fits, and where it does not, a search tries all sequences
 //! of so many tokens. The slow version tries every sequence.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashSet;
 
@@ -98,11 +98,11 @@ pub(super) fn counted(
 
 impl Shared {
     fn endings(&self) -> MutexGuard<'_, Memo<u64, Option<Ending>, MAX_KEPT>> {
-        self.endings.lock().unwrap_or_else(PoisonError::into_inner)
+        interrupt::lock(&self.endings)
     }
 
     fn followers(&self) -> MutexGuard<'_, Memo<u64, Followers, MAX_KEPT>> {
-        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
+        interrupt::lock(&self.followers)
     }
 
     /// An ending of few tokens; `None` if none was found within the limits.

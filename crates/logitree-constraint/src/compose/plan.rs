@@ -1,9 +1,9 @@
 //! The order of the parts of a composition: rules in which each part is a token, run by the recogniser of grammars. What
 //! comes after a part is a set of its items, so that equal futures are equal numbers.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
-use crate::Result;
+use crate::{interrupt, Result};
 use logitree_grammar::earley::{Machine, MachineLimits, RulesSource, SetId};
 use logitree_grammar::expr::Exprs;
 use logitree_grammar::rules::{Rule, RuleBody, RuleId, Rules, TokenName, TokenNames};
@@ -87,7 +87,7 @@ impl Plan {
     }
 
     fn entered(&self, set: SetId) -> Result<Next> {
-        let mut machine = self.machine.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut machine = interrupt::lock(&self.machine);
         let (tokens, end) = machine.tokens_after(set)?;
         let place = |(token, after): (u32, SetId)| Place { part: self.parts[token as usize], after };
         let mut places: Vec<Place> = tokens.into_iter().map(place).collect();

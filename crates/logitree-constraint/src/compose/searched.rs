@@ -3,12 +3,12 @@
 //!
 //! The tokens that end the generation are no part of the output here; they are allowed where it is complete.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::search::Known;
 use crate::matcher::highest_temperature;
 use crate::sequence::{History, Scratch};
-use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
+use crate::{interrupt, AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_tokens::mask::{self, words_for, AllowedTokens, TokenSet};
 use logitree_tokens::memo::{Memo, Numbers};
@@ -136,7 +136,7 @@ impl<S: Searchable> SearchedStates<S> {
         }
         let key = self.state.key();
         let shared = Arc::clone(&self.shared);
-        let masks = || shared.masks.lock().unwrap_or_else(PoisonError::into_inner);
+        let masks = || interrupt::lock(&shared.masks);
         if let Some(known) = key.and_then(|key| masks().get(&key)) {
             self.mask = Some(known.clone());
             return Ok(known);
@@ -249,7 +249,7 @@ impl<S: Searchable> States for SearchedStates<S> {
     }
 
     fn state(&self, _at: &At) -> Option<u64> {
-        let numbers = || self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let numbers = || interrupt::lock(&self.shared.numbers);
         self.state.key().map(|key| numbers().number(key))
     }
 

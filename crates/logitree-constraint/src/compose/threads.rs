@@ -8,13 +8,13 @@
 //! The tokens that end the generation are never part of a part. A part is complete where its matcher accepts, or would
 //! accept after such a token; they are allowed where the whole composition may end.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::plan::{Beginning, Place, Plan};
 use super::searched::MAX_NUMBERED;
 use crate::matcher::highest_temperature;
 use crate::sequence::{History, Scratch};
-use crate::{AfterEnd, Matcher, Sequence, SpanProgress, States};
+use crate::{interrupt, AfterEnd, Matcher, Sequence, SpanProgress, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::rules::RuleBody;
 use logitree_tokens::mask::{self, words_for, AllowedTokens};
@@ -375,7 +375,7 @@ impl States for ThreadStates {
         let number = |thread: &Thread| Some((thread.place, thread.matcher.state()?));
         let mut key: Vec<(Place, u64)> = self.threads.iter().map(number).collect::<Option<_>>()?;
         key.sort_unstable();
-        let mut numbers = self.shared.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = interrupt::lock(&self.shared.numbers);
         Some(numbers.number((key.into(), at.complete)))
     }
 

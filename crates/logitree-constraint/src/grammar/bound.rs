@@ -1,6 +1,6 @@
 //! A grammar bound to a vocabulary: where matchers come from.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use logitree_automata::stack::with_call_room;
 
@@ -11,7 +11,7 @@ use super::memory::{MemoryBudget, Slot};
 use super::table::LexemeTables;
 use crate::binding::{kept, Key};
 use crate::form::written;
-use crate::{Constraint, Matcher};
+use crate::{interrupt, Constraint, Matcher};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::ast::Grammar;
 use logitree_grammar::earley::{self, Machine, RulesSource};
@@ -214,7 +214,7 @@ impl BoundGrammar {
     /// The engine, a new one where there is none or where it has grown too large.
     fn engine(&self) -> Result<Arc<SharedEngine>> {
         self.budget.touch(&self.engine);
-        let mut slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = interrupt::lock(&self.engine);
         let most = self.limits.automata_bytes + self.limits.mask_bytes;
         if let Some(engine) = slot.as_ref().filter(|engine| engine.memory() <= most && !engine.is_crowded()) {
             return Ok(Arc::clone(engine));
@@ -231,14 +231,14 @@ impl BoundGrammar {
     /// About how many bytes of memory its automata and masks hold; tables of lexemes that the vocabulary keeps for
     /// all its grammars are not counted.
     pub fn memory(&self) -> usize {
-        let slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = interrupt::lock(&self.engine);
         slot.as_ref().map_or(0, |engine| engine.memory())
     }
 
     /// The steps of fuel that all calls on it and its matchers have consumed, those for its automata included. Counted,
     /// not timed: the same calls cost the same on every machine.
     pub fn steps(&self) -> u64 {
-        let slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = interrupt::lock(&self.engine);
         slot.as_ref().map_or(0, |engine| engine.steps())
     }
 }

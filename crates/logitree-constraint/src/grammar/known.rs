@@ -112,7 +112,7 @@ impl SharedEngine {
 
     /// The engine itself. A poisoned one only lacks memos: every table is written when it is whole.
     pub fn lock(&self) -> MutexGuard<'_, Engine> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+        interrupt::lock(&self.engine)
     }
 
     pub fn session(&self) -> Session<'_> {

@@ -1,12 +1,12 @@
 //! The memory of all grammars of one vocabulary together.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use rustc_hash::FxHashMap;
 
 use super::known::SharedEngine;
-use crate::{Error, ErrorKind, Result};
+use crate::{interrupt, Error, ErrorKind, Result};
 
 /// Past this many bytes, grammars without a matcher forget their automata.
 const SOFT_BYTES: usize = 512 << 20;
@@ -50,7 +50,7 @@ impl MemoryBudget {
     /// Notes that a grammar is used. If there is too much, those that were not used for longest and have no matcher are
     /// emptied.
     pub fn touch(&self, slot: &Arc<Slot>) {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = interrupt::lock(&self.slots);
         slots.time += 1;
         let time = slots.time;
         slots.all.insert(Arc::as_ptr(slot) as usize, (Arc::downgrade(slot), time));
@@ -85,7 +85,7 @@ impl MemoryBudget {
 
     /// A grammar is dropped.
     pub fn remove(&self, slot: &Arc<Slot>) {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = interrupt::lock(&self.slots);
         slots.all.remove(&(Arc::as_ptr(slot) as usize));
     }
 }

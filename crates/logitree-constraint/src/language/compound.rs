@@ -1,11 +1,11 @@
 //! States that are made of states of other languages, numbered where all of those are.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
 
 use super::ByteState;
-use crate::{Error, ErrorKind, Result};
+use crate::{interrupt, Error, ErrorKind, Result};
 
 /// States that one language numbers at most.
 const MAX_STATES: usize = 1 << 22;
@@ -40,7 +40,7 @@ impl Compounds {
         if !numbered {
             return Ok(ByteState::Compound(compound));
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = interrupt::lock(&self.known);
         if let Some(&number) = known.numbers.get(&compound) {
             return Ok(ByteState::Number(number));
         }
@@ -59,7 +59,7 @@ impl Compounds {
         match state {
             ByteState::Compound(compound) => Some(Arc::clone(compound)),
             ByteState::Number(number) => {
-                let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                let known = interrupt::lock(&self.known);
                 known.all.get(*number as usize).map(Arc::clone)
             }
             ByteState::Text(_) => None,

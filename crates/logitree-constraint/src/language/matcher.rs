@@ -4,12 +4,12 @@
 //! Where states are numbered, their transitions and masks are kept for all matchers of the language; else a walk asks the
 //! language at every node.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
 
 use super::{ByteLanguage, ByteState, ByteWalk, Bytewise, SharedLanguage};
-use crate::{AfterEnd, Certain, Matcher, Sequence, States};
+use crate::{interrupt, AfterEnd, Certain, Matcher, Sequence, States};
 use crate::{Error, ErrorKind, Result, TokenId};
 use logitree_grammar::expr::ByteSet;
 use logitree_tokens::mask::{self, words_for, AllowedTokens, TokenSet};
@@ -94,7 +94,7 @@ struct Shared {
 
 impl Shared {
     fn tables(&self) -> MutexGuard<'_, Tables> {
-        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+        interrupt::lock(&self.tables)
     }
 
     /// The allowed tokens of a state at which the text is not over.

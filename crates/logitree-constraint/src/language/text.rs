@@ -3,11 +3,11 @@
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::{ByteLanguage, ByteState};
 use crate::recogniser::{ByteRecogniser, MakeRecogniser};
-use crate::{Error, ErrorKind, Result};
+use crate::{interrupt, Error, ErrorKind, Result};
 use logitree_tokens::trie::{Recognizer, TokenTrie};
 
 /// Recognisers that are kept, each at the text that it read last: for as many forks, one each.
@@ -140,7 +140,7 @@ impl RecognisedTexts {
     ) -> Result<T> {
         // Recognisers are foreign code: the lock is not held while one runs.
         let found = {
-            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut held = interrupt::lock(&self.held);
             // The one that was used last is near most often.
             let near = |most: usize| {
                 let near = |at: &usize| held[*at].at.common(text, most).is_some();
@@ -167,7 +167,7 @@ impl RecognisedTexts {
         };
         let (answer, at) = call(&mut *held.recogniser)?;
         held.at = at;
-        let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = interrupt::lock(&self.held);
         if all.len() >= MAX_HELD {
             all.remove(0);
         }

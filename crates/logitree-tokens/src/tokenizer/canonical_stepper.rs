@@ -1,6 +1,6 @@
 //! Steps through canonical sequences: which tokens may come at a place, and the place after one.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::boundaries::Guess;
 use super::canonical_memo::CanonicalMemo;
@@ -34,7 +34,7 @@ pub struct CanonicalStepper<'a> {
 impl<'a> CanonicalStepper<'a> {
     pub(super) fn new(tokenizer: &'a Tokenizer, memo: &'a Mutex<CanonicalMemo>) -> CanonicalStepper<'a> {
         // Entries are written when they are whole.
-        let memo = memo.lock().unwrap_or_else(PoisonError::into_inner);
+        let memo = interrupt::lock(memo);
         CanonicalStepper { tokenizer, canon: tokenizer.canon(), memo }
     }
 

@@ -10,7 +10,7 @@
 //!
 //! The naive version encodes the whole text after every token.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use rustc_hash::FxHashMap;
 
@@ -20,6 +20,7 @@ use super::merges::{Scratch, Units, NO_TOKEN};
 use super::spines::Spines;
 use super::user::NO_PART;
 use super::Tokenizer;
+use crate::interrupt;
 use crate::mask::{bit, insert_bit, words_for};
 use crate::vocabulary::TokenKind;
 use crate::TokenId;
@@ -323,8 +324,8 @@ impl CanonicalTables {
     /// What is found of places for matchers that are made now: begun again, empty, where it holds more than `most` bytes. The
     /// places of a matcher are numbers of what it began with, and are forgotten with it.
     pub fn found(&self, most: usize) -> Arc<Mutex<CanonicalMemo>> {
-        let mut newest = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        if newest.lock().unwrap_or_else(PoisonError::into_inner).bytes() > most {
+        let mut newest = interrupt::lock(&self.found);
+        if interrupt::lock(&newest).bytes() > most {
             *newest = Arc::new(Mutex::new(CanonicalMemo::new()));
         }
         Arc::clone(&newest)

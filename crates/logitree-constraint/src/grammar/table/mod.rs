@@ -1,7 +1,7 @@
 //! The tables of lexemes that a vocabulary keeps for all its grammars, by structure. An entry is a pure function of
 //! its key, so that forgetting it costs time and nothing else.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,7 +11,7 @@ pub(super) mod state;
 
 use crate::grammar::lexeme::Lexeme;
 use crate::grammar::walk::{bytes_to_end, narrow, wide, ByByte};
-use crate::Result;
+use crate::{interrupt, Result};
 use delimited::{differing_among, differing_nodes, parting_nodes};
 use logitree_grammar::expr::{ExprId, Exprs, StructureHash};
 use logitree_tokens::memo::Memo;
@@ -351,7 +351,7 @@ impl LexemeTables {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        interrupt::lock(&self.kept)
     }
 
     fn get(&self, key: StructureHash) -> Option<Arc<Lexeme>> {
