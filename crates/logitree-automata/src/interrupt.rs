@@ -63,6 +63,9 @@ impl Interrupt {
     }
 }
 
+/// How often a lock is tried before a thread waits for it in the host's way: most are held for less than that takes.
+const TRIES: usize = 64;
+
 /// Steps of an allowance between two checks of the interrupts: some ten milliseconds.
 const SLICE: u64 = 1 << 17;
 
@@ -161,10 +164,12 @@ pub fn install(check: HostCheck, wait: HostWait) {
 /// The thread that has it may be in [`check`], and wait for the host's lock there. So a thread that waits here lets go of
 /// that one.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    match mutex.try_lock() {
-        Ok(locked) => return locked,
-        Err(TryLockError::Poisoned(locked)) => return locked.into_inner(),
-        Err(TryLockError::WouldBlock) => {}
+    for _ in 0..TRIES {
+        match mutex.try_lock() {
+            Ok(locked) => return locked,
+            Err(TryLockError::Poisoned(locked)) => return locked.into_inner(),
+            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+        }
     }
     let own = || mutex.lock().unwrap_or_else(PoisonError::into_inner);
     let mut locked = None;
