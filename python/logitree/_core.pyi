@@ -2000,7 +2000,7 @@ class Decoder:
         """
     @property
     def mask_seconds(self) -> float:
-        """Seconds that steps and forced tokens have spent on finding what is allowed; a step that finds it known
+        """Seconds that steps and forced tokens have spent on finding what is allowed; a step that has it at once
         counts nothing.
         """
 

@@ -133,7 +133,7 @@ class Stats:
     logprob_tokens: int = 0
     """How many tokens that are: those that are not forced."""
     mask_seconds: float = 0.0
-    """Of `seconds`, those spent on finding which tokens are allowed, where that was not known already."""
+    """Of `seconds`, those spent on finding which tokens are allowed, where it was not there at once."""
 
     @property
     def mean_logprob(self) -> float | None:

@@ -176,7 +176,8 @@ class Browser:
 
     def click(self, selector: str) -> None:
         """Clicks the middle of the first element that a selector finds, scrolled into view, once it no longer moves."""
-        middle = """(async () => { const e = document.querySelector(%s), at = () => {
+        middle = """(async () => { const at = () => {
+                const e = document.querySelector(%s);
                 e.scrollIntoView({block: "nearest"});
                 const b = e.getClientRects()[0]; return [b.left + b.width / 2, b.top + b.height / 2] };
             let now = at();

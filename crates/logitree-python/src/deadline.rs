@@ -109,7 +109,8 @@ impl Waiting<'_> {
 /// Waits without the GIL: the thread that is waited for may need it.
 fn wait(work: &mut dyn FnMut()) {
     let waiting = Waiting(work);
-    Python::attach(|py| py.detach(move || waiting.run()));
+    // While Python ends there is no GIL to let go of, and the core waits by itself.
+    let _waited = Python::try_attach(|py| py.detach(move || waiting.run()));
 }
 
 /// Adds the class to the module, and to the core what Python has to say where calls are long.

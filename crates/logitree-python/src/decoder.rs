@@ -474,7 +474,7 @@ impl PyDecoder {
         Some((both.model.token, both.model.top, both.left.token, both.left.top))
     }
 
-    /// Seconds that steps and forced tokens have spent on finding what is allowed; a step that finds it known counts nothing.
+    /// Seconds that steps and forced tokens have spent on finding what is allowed; a step that has it at once counts nothing.
     #[getter]
     fn mask_seconds(&self) -> f64 {
         self.inner.mask_time().as_secs_f64()

@@ -2,10 +2,11 @@
 #![allow(unsafe_code)] // calls functions at addresses that Python gives
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use logitree::constraint::Matcher;
 use logitree::decoder::Then;
+use logitree::interrupt;
 use logitree_llama::{LlamaLibrary, SamplerOptions, SamplerRecord, SamplerState, Selection};
 use pyo3::prelude::*;
 
@@ -68,7 +69,7 @@ impl PyLlamaSamplerMaker {
 
     /// The address of a new `llama_sampler`, which belongs to the caller until a chain owns it.
     fn make(&self) -> PyResult<usize> {
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner).fork();
+        let state = interrupt::lock(&self.state).fork();
         Ok(self.library.create(state).map_err(to_py)? as usize)
     }
 

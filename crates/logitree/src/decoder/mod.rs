@@ -111,8 +111,8 @@ impl Decoder {
         self.likelihoods.as_ref()
     }
 
-    /// Time that steps and forced tokens have spent on finding what is allowed, since birth; nothing where a step found it
-    /// known ([`Matcher::is_ready`]). Where the likeliest token is tried before the rest is looked at, that counts too.
+    /// Time that steps and forced tokens have spent on finding what is allowed, since birth; nothing where a step has it
+    /// at once ([`Matcher::is_ready`]). Where the likeliest token is tried before the rest is looked at, that counts too.
     pub fn mask_time(&self) -> Duration {
         self.mask_time
     }

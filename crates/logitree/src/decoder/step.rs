@@ -52,9 +52,12 @@ impl Decoder {
         let chain = self.span_chains.pick(active, &mut self.chain);
         chain.list_likeliest(self.listing);
         chain.temper_next(temperature);
+        let is_known = self.regions.matcher().is_none_or(|matcher| matcher.is_ready());
         let allowed = self.regions.allowed()?;
         let mask_micros = micros(started);
-        self.mask_time += started.elapsed();
+        if !is_known {
+            self.mask_time += started.elapsed();
+        }
         let count = allowed.count(self.vocabulary.len());
         let allowed_tokens = few(allowed);
         let mass_allowed = mass(logits, allowed);
