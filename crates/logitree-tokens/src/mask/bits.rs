@@ -73,7 +73,8 @@ impl Iterator for Ids<'_> {
     #[inline]
     fn next(&mut self) -> Option<TokenId> {
         while self.word == 0 {
-            (self.word, self.rest) = self.rest.split_first().map(|(&word, rest)| (word, rest))?;
+            let (&word, rest) = self.rest.split_first()?;
+            (self.word, self.rest) = (word, rest);
             self.base = self.base.wrapping_add(32);
         }
         let bit = self.word.trailing_zeros();

@@ -13,11 +13,12 @@ use crate::{metrics, Result, TokenId};
 impl Decoder {
     pub(super) fn plain_step(&mut self, logits: Floats<'_>) -> Result<TokenId> {
         let bias = self.regions.bias()?;
+        let is_known = self.is_ready();
         let (active, temperature) = (self.regions.active_span(), self.regions.temperature());
         let chain = self.span_chains.pick(active, &mut self.chain);
         chain.list_likeliest(self.listing);
         chain.temper_next(temperature);
-        let masking = self.regions.matcher().is_some_and(|matcher| !matcher.is_ready()).then(Instant::now);
+        let masking = (!is_known).then(Instant::now);
         let decided = match bias {
             None if self.listing.is_none() => greatest(chain, &mut self.regions, logits)?,
             _ => None,
@@ -48,11 +49,11 @@ impl Decoder {
     pub(super) fn traced_step(&mut self, logits: Floats<'_>, started: Instant) -> Result<TokenId> {
         let mut effects = Vec::new();
         let bias = self.regions.bias()?;
+        let is_known = self.is_ready();
         let (active, temperature) = (self.regions.active_span(), self.regions.temperature());
         let chain = self.span_chains.pick(active, &mut self.chain);
         chain.list_likeliest(self.listing);
         chain.temper_next(temperature);
-        let is_known = self.regions.matcher().is_none_or(|matcher| matcher.is_ready());
         let allowed = self.regions.allowed()?;
         let mask_micros = micros(started);
         if !is_known {
